@@ -8,7 +8,7 @@ collectives (AGZ methods, 'Self-play').
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,17 @@ from azero import mesh as mesh_lib
 from azero.games.game import Game
 from azero.search.batched.reuse import NewTreesFn
 from azero.search.search import PreviousSearch, SearchFn, SearchOutput
+from azero.selfplay.chunks import continued_in_chunks, in_chunks
 from azero.selfplay.settings import SelfplayConfig
+from azero.selfplay.starts import (
+    Archive,
+    Pool,
+    check_archive,
+    draw_states,
+    put_states,
+    select_states,
+    update_archive,
+)
 from azero.selfplay.targets import MAX_VISITS, countable, policy_room, policy_words
 from azero.selfplay.temperature import choose
 from azero.selfplay.trajectory import HostArray, Step
@@ -27,17 +37,21 @@ from azero.types import Array, PyTree
 
 
 class Carry(NamedTuple):
-    """The games in flight."""
+    """The games in flight. On each device those that play resigned games on come last."""
 
     states: PyTree
     """State[B] of real games."""
     ply: Array
-    """int32[B]: moves played in the game so far."""
+    """int32[B]: moves played in the game since its start."""
     can_resign: Array
     """bool[B]: False in the share of games that is played to the end (AGZ: 10%)."""
     kept: PreviousSearch | None = None
     """The trees of the games, with an axis of chunks before their own, and int32[B, 1], the last
     moves; None where every search begins with new trees."""
+    archive: Archive | None = None
+    """Positions that games may begin with; None where there is none."""
+    resigned: Pool | None = None
+    """The positions in which games were given up last, to be played on; None where none is."""
 
 
 class Selfplay(NamedTuple):
@@ -65,6 +79,7 @@ def make_selfplay(
     mesh: Mesh,
     most_visits: int | None = None,
     new_trees: NewTreesFn | None = None,
+    cheap_search: SearchFn | None = None,
 ) -> Selfplay:
     """Make the compiled programs of self-play.
 
@@ -77,6 +92,7 @@ def make_selfplay(
       most_visits: the simulations of a full search whose visits are the policy target, which are
         kept as they are; None is a target of the search's own (`SearchOutput.weights`).
       new_trees: makes the trees of searches that keep them from move to move, or None.
+      cheap_search: the search of resigned games that are played on, or None.
 
     Raises:
       ValueError: the games do not divide over the devices, or a search has more simulations than a
@@ -88,6 +104,8 @@ def make_selfplay(
             f"count at most {MAX_VISITS:,} visits"
         )
     mesh_lib.check_divides(config.num_games, mesh, "selfplay.num-games")
+    mesh_lib.check_divides(config.played_on_games, mesh, "selfplay.played-on-games")
+    check_archive(config, game)
     local_games = config.num_games // mesh.size
     if (
         config.search_batch is not None
@@ -101,12 +119,13 @@ def make_selfplay(
     in_parts = in_chunks if new_trees is None else continued_in_chunks
     search = in_parts(search, config.search_batch)
     fast_search = None if fast_search is None else in_parts(fast_search, config.search_batch)
+    searches = Searches(search, fast_search, cheap_search, local_games)
     axis = mesh_lib.DATA_AXIS
     games, chunk = PartitionSpec(axis), PartitionSpec(None, axis)
 
     def init(key: Array, starts: PyTree) -> Carry:
         local_key = jax.random.fold_in(key, jax.lax.axis_index(axis))
-        return new_games(config, game, local_key, local_games, starts)
+        return first_games(config, game, local_key, config.num_slots // mesh.size, starts)
 
     def play(
         params: PyTree, carry: Carry, key: Array, threshold: Array, starts: PyTree
@@ -117,16 +136,7 @@ def make_selfplay(
 
         def move(carry: Carry, move_key: Array) -> tuple[Carry, Step[Array]]:
             return _move(
-                config,
-                game,
-                search,
-                fast_search,
-                most_visits,
-                params,
-                carry,
-                move_key,
-                threshold,
-                starts,
+                config, game, searches, most_visits, params, carry, move_key, threshold, starts
             )
 
         return jax.lax.scan(move, carry, keys)
@@ -166,6 +176,30 @@ def make_selfplay(
     )
 
 
+class Searches(NamedTuple):
+    """The searches of self-play."""
+
+    full: SearchFn
+    fast: SearchFn | None
+    """Of playout-cap randomisation."""
+    cheap: SearchFn | None
+    """Of resigned games that are played on."""
+    num_games: int
+    """Games of a device that the first two search; those behind them are the third's."""
+
+
+def first_games(
+    config: SelfplayConfig, game: Game, key: Array, count: int, starts: PyTree = None
+) -> Carry:
+    """Return the games of a device before the first move of a run."""
+    carry = new_games(config, game, key, count, starts)
+    nothing = Pool(carry.states, jnp.zeros(count, bool))
+    return carry._replace(
+        archive=None if config.archive == "none" else Archive(nothing, carry.states),
+        resigned=nothing if config.played_on_games else None,
+    )
+
+
 def new_games(
     config: SelfplayConfig, game: Game, key: Array, count: int, starts: PyTree = None
 ) -> Carry:
@@ -184,11 +218,31 @@ def new_games(
     return Carry(states=states, ply=jnp.zeros(count, jnp.int32), can_resign=can_resign)
 
 
+def _next_games(
+    config: SelfplayConfig, game: Game, key: Array, num_games: int, carry: Carry, starts: PyTree
+) -> Carry:
+    """Return a new game for every slot: some begin with a position of the archive; those of the
+    slots from `num_games` on, once there is one, with one in which a game was given up, and they
+    are not given up again, nor do they count for the threshold."""
+    count = carry.ply.shape[0]
+    fresh = new_games(config, game, key, count, starts)
+    states, can_resign = fresh.states, fresh.can_resign
+    is_played_on = jnp.arange(count) >= num_games
+    if carry.archive is not None:
+        share_key, draw_key = jax.random.split(jax.random.fold_in(key, 2))
+        wanted = jax.random.bernoulli(share_key, config.archive_share, (count,))
+        states = draw_states(draw_key, game, carry.archive.pool, wanted & ~is_played_on, states)
+    if carry.resigned is not None:
+        draw_key = jax.random.fold_in(key, 3)
+        states = draw_states(draw_key, game, carry.resigned, is_played_on, states)
+        can_resign |= is_played_on
+    return fresh._replace(states=states, can_resign=can_resign)
+
+
 def _move(
     config: SelfplayConfig,
     game: Game,
-    search: SearchFn,
-    fast_search: SearchFn | None,
+    searches: Searches,
     most_visits: int | None,
     params: PyTree,
     carry: Carry,
@@ -198,9 +252,7 @@ def _move(
 ) -> tuple[Carry, Step[Array]]:
     """Play one move in each of the games and put new ones in the place of those that end."""
     search_key, move_key, cap_key, new_key, random_key = jax.random.split(key, 5)
-    output, is_full = _capped_search(
-        config, search, fast_search, params, search_key, cap_key, carry
-    )
+    output, is_full = _search_all(config, searches, params, search_key, cap_key, carry)
     action = choose(
         move_key,
         output.visits.astype(jnp.float32),
@@ -214,6 +266,8 @@ def _move(
         action, explores = _explore(config, random_key, legal, action, carry.ply)
     hopeless = (output.value < threshold) & (output.best_child_value < threshold)
     resigned = hopeless & carry.can_resign & config.resign
+    if searches.cheap is not None:
+        resigned &= jnp.arange(resigned.shape[0]) < searches.num_games
 
     to_play = jax.vmap(game.to_play)(carry.states)
     stepped = jax.vmap(game.step)(carry.states, action)
@@ -244,15 +298,21 @@ def _move(
         rewards=rewards,
         can_resign=carry.can_resign,
     )
-    fresh = new_games(config, game, new_key, finished.shape[0], starts)
-    going_on = Carry(states=stepped, ply=carry.ply + 1, can_resign=carry.can_resign)
-    carry = jax.tree.map(
-        lambda new, old: jnp.where(_align(finished, old), new, old), fresh, going_on
+    carry = carry._replace(
+        archive=carry.archive
+        and update_archive(
+            config, game, new_key, carry.archive, carry.states, carry.ply, output, stepped, finished
+        ),
+        resigned=carry.resigned and put_states(carry.resigned, resigned, carry.states),
     )
+    fresh = _next_games(config, game, new_key, searches.num_games, carry, starts)
+    going_on = Carry(states=stepped, ply=carry.ply + 1, can_resign=carry.can_resign)
+    games = select_states(finished, fresh, going_on)
+    kept = None
     if output.tree is not None:
-        played = jnp.where(finished, -1, action)[:, None]
-        carry = carry._replace(kept=PreviousSearch(output.tree, played))
-    return carry, step
+        played = jnp.where(finished, -1, action)[: searches.num_games, None]
+        kept = PreviousSearch(output.tree, played)
+    return games._replace(kept=kept, archive=carry.archive, resigned=carry.resigned), step
 
 
 def _surprise(output: SearchOutput) -> Array:
@@ -281,78 +341,53 @@ def _explore(
     return jnp.where(explores, anything, action), explores
 
 
-def _capped_search(
+def _search_all(
     config: SelfplayConfig,
-    search: SearchFn,
-    fast_search: SearchFn | None,
+    searches: Searches,
     params: PyTree,
     key: Array,
     cap_key: Array,
     carry: Carry,
 ) -> tuple[SearchOutput, Array]:
+    """Search all games of a device; those that play resigned games on by the cheap search.
+
+    Returns:
+      What was found; and bool[] or bool[B], whether by a full search.
+    """
+    if searches.cheap is None:
+        return _capped_search(config, searches, params, key, cap_key, carry.states, carry.kept)
+    count = searches.num_games
+    first, last = (
+        jax.tree.map(lambda leaf, part=part: leaf[part], carry.states)
+        for part in (slice(None, count), slice(count, None))
+    )
+    output, is_full = _capped_search(config, searches, params, key, cap_key, first, carry.kept)
+    cheap = searches.cheap(params, jax.random.fold_in(key, 1), last)
+    both = jax.tree.map(
+        lambda *parts: jnp.concatenate(parts),
+        output._replace(tree=None),
+        cheap._replace(tree=None),
+    )
+    number = jnp.arange(carry.ply.shape[0])
+    return both._replace(tree=output.tree), (number < count) & is_full
+
+
+def _capped_search(
+    config: SelfplayConfig,
+    searches: Searches,
+    params: PyTree,
+    key: Array,
+    cap_key: Array,
+    states: PyTree,
+    kept: PreviousSearch | None,
+) -> tuple[SearchOutput, Array]:
     """Search in full, or for a random share of the moves only a little (one draw for all games of a
     device, so that the saving is real)."""
-    kept = () if carry.kept is None else (carry.kept,)
-    arguments = (params, key, carry.states, *kept)
-    if fast_search is None:
-        return search(*arguments), jnp.array(True)
+    arguments = (params, key, states) if kept is None else (params, key, states, kept)
+    if searches.fast is None:
+        return searches.full(*arguments), jnp.array(True)
     is_full = jax.random.bernoulli(cap_key, config.full_search_probability)
-
-    return jax.lax.cond(is_full, search, fast_search, *arguments), is_full
-
-
-def in_chunks(search: SearchFn, size: int | None) -> SearchFn:
-    """Return a search of the same positions, `size` at a time, that keeps no tree: the memory of a
-    batch of trees is the largest of a run."""
-
-    def run(params: PyTree, key: Array, roots: PyTree) -> SearchOutput:
-        count = jax.tree.leaves(roots)[0].shape[0]
-        if size is None or size >= count:
-            return search(params, key, roots)._replace(tree=None)
-
-        def chunk(inputs: tuple[Array, PyTree]) -> SearchOutput:
-            return search(params, *inputs)._replace(tree=None)
-
-        parts = jax.tree.map(lambda leaf: leaf.reshape(-1, size, *leaf.shape[1:]), roots)
-        output = jax.lax.map(chunk, (jax.random.split(key, count // size), parts))
-        return jax.tree.map(lambda leaf: leaf.reshape(count, *leaf.shape[2:]), output)
-
-    return run
-
-
-def continued_in_chunks(search: SearchFn, size: int | None) -> SearchFn:
-    """Return a search of the same positions, `size` at a time, that continues the trees of the
-    search before: trees of [C, ...] for C chunks, which are changed in place."""
-
-    def run(params: PyTree, key: Array, roots: PyTree, kept: PreviousSearch) -> SearchOutput:
-        chunks = jax.tree.leaves(kept.tree)[0].shape[0]
-
-        def chunk(trees: PyTree, inputs: tuple[Array, Array, PyTree, Array]) -> Any:
-            i, key, roots, moves = inputs
-            tree = jax.tree.map(lambda leaf: jax.lax.dynamic_index_in_dim(leaf, i, 0, False), trees)
-            output = search(params, key, roots, PreviousSearch(tree, moves))
-            trees = jax.tree.map(
-                lambda leaf, new: jax.lax.dynamic_update_index_in_dim(leaf, new, i, 0),
-                trees,
-                output.tree,
-            )
-            return trees, output._replace(tree=None)
-
-        parts = jax.tree.map(
-            lambda leaf: leaf.reshape(chunks, -1, *leaf.shape[1:]), (roots, kept.moves)
-        )
-        keys = key[None] if chunks == 1 else jax.random.split(key, chunks)
-        numbers = jnp.arange(chunks, dtype=jnp.int32)
-        trees, outputs = jax.lax.scan(chunk, kept.tree, (numbers, keys, *parts))
-        joined: SearchOutput = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), outputs)
-        return joined._replace(tree=trees)
-
-    return run
-
-
-def _align(mask: Array, leaf: Array) -> Array:
-    """Give mask bool[B] the rank of `leaf` [B, ...]."""
-    return mask.reshape(mask.shape + (1,) * (leaf.ndim - mask.ndim))
+    return jax.lax.cond(is_full, searches.full, searches.fast, *arguments), is_full
 
 
 def to_host(step: Step[Array]) -> Step[HostArray]:

@@ -72,7 +72,11 @@ def estimate(config: Config, iterations: int | None = None, plays: bool = True) 
     params = parameter_shapes(network)
     evaluation = evaluation_flops(params, game.board_shape)
     parameters = sum(leaf.size for leaf in jax.tree.leaves(params))
-    evaluations = plays * positions_per_iteration(config) * (mean_simulations(config) + 1)
+    selfplay = config.selfplay
+    moves = selfplay.moves_per_dispatch * selfplay.dispatches_per_iteration
+    evaluations = positions_per_iteration(config) * (mean_simulations(config) + 1)
+    evaluations += moves * selfplay.played_on_games * (selfplay.played_on_simulations + 1)
+    evaluations *= plays
     learned = config.learner.steps_per_iteration * config.learner.batch_size
     evaluations += TRAINING_PASSES * learned
     simulations = config.search.num_simulations

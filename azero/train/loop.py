@@ -179,6 +179,16 @@ class Loop:
             return self.game.empty_boards(game.selfplay_komis)
         return None
 
+    @property
+    def starts_at_the_beginning(self) -> bool:
+        """Whether every game of self-play starts at the game's own beginning."""
+        selfplay = self.config.selfplay
+        return (
+            self.start_states is None
+            and selfplay.archive == "none"
+            and not selfplay.played_on_games
+        )
+
     @functools.cached_property
     def starts(self) -> PyTree:
         """The states[P] that self-play begins with, on every device; None is the game's own
@@ -236,7 +246,7 @@ class Loop:
             best=arrays.get("best"),
             rival=arrays.get("rival"),
             carry=arrays["carry"],
-            assembler=Assembler(config.selfplay.num_games // jax.process_count()),
+            assembler=Assembler(config.selfplay.num_slots // jax.process_count()),
             replay=replay,
             resign=ResignCalibration(
                 config.selfplay.resign_false_positives, config.selfplay.resign_min_games

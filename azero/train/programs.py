@@ -16,6 +16,7 @@ from azero.match.score import MatchResult
 from azero.players.searches import match_leaf, match_settings
 from azero.search.batched.reuse import make_new_trees
 from azero.search.leaf import network_leaf
+from azero.search.search import LeafFn, SearchFn
 from azero.selfplay.selfplay import Selfplay, make_selfplay
 from azero.settings import Config
 from azero.train.estimate import full_simulations
@@ -63,12 +64,23 @@ class Programs:
                 mesh,
                 count if config.search.TEACHES_VISITS else None,
                 new_trees,
+                self._cheap_search(leaf),
             )
             for count in counts or {most}
         }
         self.fold = jax.jit(self.network.fold, out_shardings=mesh_lib.replicated(mesh))
         self._match = self._make_match() if self.plays_matches else None
         self._are_equal = jax.jit(_are_equal, out_shardings=mesh_lib.replicated(mesh))
+
+    def _cheap_search(self, leaf: LeafFn) -> SearchFn | None:
+        """Return the search of resigned games that are played on, if they are."""
+        selfplay = self.config.selfplay
+        if not selfplay.played_on_games:
+            return None
+        search: SearchFn = self.config.search.fast(selfplay.played_on_simulations).build(
+            self.game, leaf
+        )
+        return search
 
     def selfplay_at(self, iteration: int) -> Selfplay:
         """Return the programs of self-play after `iteration` iterations; `init` is always the

@@ -13,7 +13,8 @@ from azero.search.batched.reuse import make_new_trees
 from azero.search.leaf import uniform_leaf
 from azero.search.search import SearchOutput
 from azero.search.settings import PuctConfig
-from azero.selfplay.selfplay import in_chunks, make_selfplay, to_host
+from azero.selfplay.chunks import in_chunks
+from azero.selfplay.selfplay import make_selfplay, to_host
 from azero.selfplay.settings import SelfplayConfig
 from azero.selfplay.targets import countable, split_words
 from azero.selfplay.trajectory import Assembler

@@ -105,7 +105,7 @@ class Worker:
             jax.random.fold_in(jax.random.fold_in(root, iteration), number)
         )
         self._carry = self._programs.selfplay_at(0).init(games_key, self._starts)
-        self._assembler = Assembler(config.selfplay.num_games)
+        self._assembler = Assembler(config.selfplay.num_slots)
         self._dispatches = 0
         self._iteration = -1
         self._params: PyTree = None
