@@ -177,7 +177,8 @@ def _match_numbers(matches: Sequence[ShownMatch]) -> list[tuple[str, str]]:
     """Return the scores of the latest matches with other players: (name, value)."""
     return [
         (
-            f"{match.first} against {match.second} (95%: {match.interval})",
+            f"{match.first} against {match.second} (95%: {match.interval})"
+            + (f"; {match.note}" if match.note else ""),
             f"{100 * match.score:.1f}%",
         )
         for match in matches[:SHOWN_SCORES]
