@@ -20,6 +20,7 @@ from azero.report.boards import CELL, DRAWN, MARGIN, draw_board, move_names, pos
 from azero.report.match_tables import ShownMatch, checkpoint_matches, program_matches
 from azero.report.pieces import DiagramNotation, draw_pieces, first_mover_begins, follow, notation
 from azero.report.plots import Series, line_chart
+from azero.report.schema import METRICS
 from azero.report.templates import load_template
 from azero.selfplay.resignation import NEVER
 
@@ -259,7 +260,7 @@ def _other_series(metrics: Sequence[Row]) -> dict[str, list[Series]]:
     """Return one chart for every number that no chart of `CHARTS` names."""
     known = {key for _, keys in CHARTS for key, _ in keys} | set(COUNTERS)
     others = dict.fromkeys(key for row in metrics for key in row if key not in known)
-    charts = {key: _lines(metrics, [(key, key)]) for key in others}
+    charts = {METRICS.get(key, key): _lines(metrics, [(key, key)]) for key in others}
     return {key: lines for key, lines in charts.items() if lines}
 
 
