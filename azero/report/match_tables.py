@@ -83,7 +83,8 @@ def _stored_match(directory: Path) -> ShownMatch | None:
         second["name"],
         Tally(result["wins"], result["draws"], result["losses"]),
         result["score"],
-        *result["interval"],
+        low=result["interval"][0],
+        high=result["interval"][1],
         note="; ".join(_notes(match["command"], result)),
         players=f"{first['player']} against {second['player']}",
     )
