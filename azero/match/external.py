@@ -78,6 +78,8 @@ def play_games(
     pairings: Iterable[Pairing],
     *,
     timeout: float = 60.0,
+    clock: Clock | None = None,
+    free_moves: int = 0,
     stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[MatchGame]:
     """Play games in one thread for each of `makers`, and yield them as they end. A move that our
@@ -88,6 +90,8 @@ def play_games(
       makers: for every thread, what makes the match's first and second player of a game.
       pairings: the games, in the order in which they are begun.
       timeout: seconds a player may take over a move.
+      clock: of each player at the start of a game; who oversteps it loses. None is none.
+      free_moves: see `play_game`.
       stop: asked before each new game; True begins no further one.
 
     Raises:
@@ -105,7 +109,7 @@ def play_games(
             while not ended.is_set() and not stop():
                 pairing = todo.get_nowait()
                 players = make_first(pairing.number), make_second(pairing.number)
-                finished.put(_play(game, *players, pairing, timeout, active))
+                finished.put(_play(game, *players, pairing, clock, timeout, free_moves, active))
         except queue.Empty:
             pass
         except BaseException as error:  # raised where the games are awaited
@@ -138,7 +142,9 @@ def _play(
     first: Player,
     second: Player,
     pairing: Pairing,
+    clock: Clock | None,
     timeout: float,
+    free_moves: int,
     active: set[ProgramPlayer[Any]],
 ) -> MatchGame:
     first_is_black = pairing.first_is_black
@@ -147,7 +153,14 @@ def _play(
     active.update(programs)
     try:
         record = play_game(
-            game, black, white, Clock(timeout), pairing.opening_moves, pairing.first_position(game)
+            game,
+            black,
+            white,
+            Clock(timeout) if clock is None else clock,
+            pairing.opening_moves,
+            pairing.first_position(game),
+            is_timed=clock is not None,
+            free_moves=free_moves,
         )
         margin = _margin(record)
         is_scored = margin is not None and _passed_twice(record)

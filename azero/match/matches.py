@@ -56,7 +56,7 @@ def play_match(request: MatchRequest, console: Console | None = None) -> MatchRe
         if request.out is not None:
             directory = MatchDirectory(request.out, request.command, [side.facts for side in sides])
             stack.callback(directory.close)
-            at_once = plays_at_once(sides, request.start_positions is not None)
+            at_once = plays_at_once(sides, request.plays_singly)
             sides = tuple(
                 restore_side(side, facts, at_once)
                 for side, facts in zip(sides, directory.players, strict=True)
@@ -144,7 +144,7 @@ class _RunningMatch:
         summary = summarise(self.games)
         first, second = (side.name for side in self.sides)
         movers = ("moving first", "second")
-        if self.request.start_positions is not None:  # either side may be to move there
+        if (self.request.start_positions, self.request.handicap) != (None, None):
             black, white = side_names(self.game)
             movers = (f"as {black}", f"as {white}")
         for line in report_lines(first, second, summary, movers):
@@ -169,7 +169,7 @@ class _RunningMatch:
 
     def _play(self, pairings: Sequence[Pairing]) -> Iterator[MatchGame]:
         first, second = self.sides
-        if plays_at_once(self.sides, self.request.start_positions is not None):
+        if plays_at_once(self.sides, self.request.plays_singly):
             assert isinstance(first.spec, NetworkSpec) and isinstance(second.spec, NetworkSpec)
             is_tested = self.request.sprt is not None
             rounds = play_rounds(
@@ -191,8 +191,16 @@ class _RunningMatch:
             )
             for worker in range(self.request.workers)
         ]
-        timeout = self.request.timeout
-        for game in play_games(self.game, makers, pairings, timeout=timeout, stop=self._is_over):
+        clock = self.request.clock
+        for game in play_games(
+            self.game,
+            makers,
+            pairings,
+            timeout=self.request.timeout,
+            clock=clock.clock() if clock.is_set else None,
+            free_moves=self.request.handicap or 0,
+            stop=self._is_over,
+        ):
             colour = side_names(self.game)[0 if game.first_is_black else 1]
             outcome = {1: "won", 0: "drew", -1: "lost"}[round(game.reward)]
             result = f"{first.name} {outcome} as {colour}, {len(game.actions)} moves, {game.ending}"

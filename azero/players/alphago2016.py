@@ -42,7 +42,7 @@ from azero.types import PyTree
 
 FORM = (
     '"apv:DIR?visits=800&lambda=0.5&threshold=40&c-puct=5&beta=0.67&fpu=zero'
-    '&batch=16&policy-batch=16&replies=0", '
+    '&batch=16&policy-batch=16&replies=0&adaptive=0", '
     '"apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800"'
 )
 KINDS = {"policy": "policy2016", "value": "value2016", "rollout": "rollout2016", "tree": "tree2016"}
@@ -90,6 +90,8 @@ class ApvSpec:
     has_replies: bool = False
     """Rollouts repeat the reply of the last rollout that they won (see
     `azero.games.go.rollouts.replies`)."""
+    is_adaptive: bool = False
+    """n_thr follows the length of the policy network's queue (`MixSettings.is_adaptive`)."""
     label: str | None = None
     """Name of the player in results; None is the name of the policy's directory."""
 
@@ -118,6 +120,7 @@ class ApvSpec:
         ]
         parts += [] if self.fpu is None else [f"fpu {self.fpu}"]
         parts += ["replies"] if self.has_replies else []
+        parts += ["adaptive"] if self.is_adaptive else []
         return ", ".join(parts)
 
     @property
@@ -143,7 +146,8 @@ class ApvSpec:
     def mix_settings(self) -> MixSettings:
         """How leaves are evaluated."""
         given = self._given("threshold", "beta", "policy_batch")
-        return MixSettings(asks_values=self.rule.mixing < 1.0, **given)
+        asks_values = self.rule.mixing < 1.0
+        return MixSettings(asks_values=asks_values, is_adaptive=self.is_adaptive, **given)
 
     def _given(self, *names: str) -> dict[str, Any]:
         return {name: value for name in names if (value := getattr(self, name)) is not None}
@@ -206,7 +210,10 @@ _SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "beta": ("beta", float),
     "lambda": ("mixing", float),
     "fpu": ("fpu", str),
-    "replies": ("has_replies", lambda value: {"0": False, "1": True}[value]),
+    **{
+        name: (field, lambda value: {"0": False, "1": True}[value])
+        for name, field in (("replies", "has_replies"), ("adaptive", "is_adaptive"))
+    },
 }
 """By the key in a player's name: the field of an `ApvSpec`, and what reads its value."""
 
@@ -245,13 +252,16 @@ def apv_config(spec: ApvSpec) -> Config:
     return configs["policy"]
 
 
-def load_apv(spec: ApvSpec, rules: GameConfig | None = None, seed: int = 0) -> TreePlayer:
+def load_apv(
+    spec: ApvSpec, rules: GameConfig | None = None, seed: int = 0, by_clock: bool = False
+) -> TreePlayer:
     """Load the networks as a player with one tree for its game.
 
     Args:
       spec: the networks and how they play.
       rules: what is played; the board is the networks'. None is the policy network's training.
       seed: of all random draws.
+      by_clock: without visits in its name the player's clock alone limits a move.
 
     Raises:
       CheckpointError: a directory holds no network, or a damaged one.
@@ -260,7 +270,8 @@ def load_apv(spec: ApvSpec, rules: GameConfig | None = None, seed: int = 0) -> T
     trained = apv_config(spec).game
     game = make_go(trained if rules is None else rules)
     check_same_board(spec.name, cast(Game, make_go(trained)), cast(Game, game))
-    limits = ALPHAGO2016.limits if spec.visits is None else Limits(visits=spec.visits)
+    usual = Limits() if by_clock else ALPHAGO2016.limits
+    limits = usual if spec.visits is None else Limits(visits=spec.visits)
     return TreePlayer(
         cast(Game, game),
         _load_evaluator(spec, game, trained, seed),
