@@ -87,7 +87,7 @@ def many_games(setting: SettingName) -> Config:
     """Return the settings with as many games as an accelerator plays, so that every device has
     enough of them."""
     config = make_config(SETTINGS[setting])
-    games = SETTINGS[setting].accelerator_games
+    games = SETTINGS[setting].accelerator.games
     return dataclasses.replace(
         config,
         selfplay=dataclasses.replace(config.selfplay, num_games=games, moves_per_dispatch=MOVES),

@@ -4,6 +4,7 @@ stones, moves of either side in any order.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -186,27 +187,13 @@ class GoGame:
 
     def snapshot(self) -> Any:
         """Return the state of the game, for `restore`."""
-        return (
-            self.komi,
-            self.rules,
-            self.num_handicap,
-            self._first,
-            list(self._colours),
-            list(self._actions),
-            self.session.positions,
-        )
+        own = {name: copy.copy(value) for name, value in vars(self).items() if name != "session"}
+        return own, self.session.positions
 
     def restore(self, kept: Any) -> None:
         """Restore what `snapshot` returned."""
-        (
-            self.komi,
-            self.rules,
-            self.num_handicap,
-            self._first,
-            self._colours,
-            self._actions,
-            positions,
-        ) = kept
+        own, positions = kept
+        vars(self).update(own)
         self.session.restore(positions)
         self.session.game = self._go(self.shape)
 

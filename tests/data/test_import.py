@@ -161,8 +161,8 @@ def test_ctrl_c_is_one_line_and_the_same_command_goes_on(tmp_path, monkeypatch, 
         cli.main()
     assert ended.value.code == 130
     assert capsys.readouterr().err.endswith(
-        f"azero: stopped; 10 games are in {tmp_path / 'set'}, and the same command goes "
-        f"on from there\n"
+        f"azero: stopped; 10 games are in {tmp_path / 'set'}, and the same command continues the "
+        "import\n"
     )
     monkeypatch.setattr(human, "_write_pool", write)
     cli.main()
