@@ -69,8 +69,8 @@ class _Carry(NamedTuple):
     b_recent: Array
     """int32[H, 2]: those of the games in `b_to_move`"""
     trees: PyTree
-    """Trees with axes [D, player, half, ...] before their own; None where every search begins with
-    new ones. A half is fixed here: A begins with the first."""
+    """Trees with leading axes [D, player, half, ...]; None where every search starts a new tree.
+    A half is fixed here: A starts with the first."""
 
 
 class _Moves(NamedTuple):
@@ -114,7 +114,7 @@ def make_match(
         host looks whether all games are over.
       mesh: the devices; None is the default device alone.
       new_trees: makes the trees of a search that keeps them from move to move, which then is that
-        of both players; None where every search begins with a new one.
+        of both players; None where every search starts a new one.
 
     Raises:
       ValueError: `num_games` is below one.

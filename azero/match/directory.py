@@ -44,8 +44,8 @@ def read_match(path: Path) -> dict[str, Any]:
 
 
 def read_match_result(path: Path) -> dict[str, Any]:
-    """Return the result of a match as match.json has it; of a match that has not ended, that of its
-    games so far, and nothing where there are none.
+    """Return the result of a match as in match.json, so far if it has not ended; empty without
+    games.
 
     Raises:
       ValueError: a file is damaged; it is named.

@@ -59,18 +59,18 @@ class Side:
 
 
 def plays_at_once(sides: Sequence[Side], plays_singly: bool) -> bool:
-    """Whether the match is one of many games at once: between two networks with the searches of
-    their runs, from the beginning of the game, without clock, handicap and resignation."""
+    """Whether the games are batched: two networks with the searches of their runs, from the start
+    of the game, without clock, handicap or resignation."""
     return not plays_singly and all(
         isinstance(side.spec, NetworkSpec) and side.spec.search != ENGINE for side in sides
     )
 
 
 def read_sides(request: MatchRequest) -> tuple[Side, ...]:
-    """Return both players with names that tell them apart.
+    """Return both players, with distinct names.
 
     Raises:
-      ValueError: a player is not understood.
+      ValueError: a player cannot be parsed.
       CheckpointError: a checkpoint cannot be read.
     """
     texts, wanted = (request.first, request.second), (request.first_name, request.second_name)
@@ -105,10 +105,10 @@ def read_sides(request: MatchRequest) -> tuple[Side, ...]:
 
 
 def restore_side(side: Side, facts: dict[str, Any], was_at_once: bool) -> Side:
-    """Return the player as it was when the match began: the newest checkpoint of that day.
+    """Return the player as when the match began, with the checkpoint that was the newest then.
 
-    Matches of former versions do not say which search their networks played. It was the run's in
-    many games at once, and else the engine's; `was_at_once` says which.
+    Matches of earlier versions do not record their search. It was the run's in batched games
+    (`was_at_once`), otherwise the engine's.
     """
     if not isinstance(side.spec, NetworkSpec):
         return side
@@ -188,7 +188,7 @@ def _go_rules(request: MatchRequest, trained: GoConfig) -> GoConfig:
 
 
 def check_start_positions(sides: Sequence[Side]) -> None:
-    """Check that every player can be shown a position to begin with.
+    """Check that every player can start from a given position.
 
     Raises:
       ValueError: one cannot; it is named.
@@ -214,8 +214,8 @@ def _style(request: MatchRequest, rules: GameConfig) -> PlayStyle:
 
 
 def player_maker(side: Side, request: MatchRequest, rules: GameConfig, worker: int) -> MakePlayer:
-    """Return what makes the side's player of a game for one thread; a network's is loaded once and
-    keeps its tree to itself."""
+    """Return the factory of the side's players in one thread; a network is loaded once and does not
+    share its tree."""
     if not isinstance(side.spec, ThinkerSpec):
         return program_maker(
             side.spec,

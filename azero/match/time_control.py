@@ -1,4 +1,4 @@
-"""The time of a match's games. No heavy imports here."""
+"""Time controls of matches. No heavy imports here."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from azero.players.clock import Clock
 
 @dataclass(frozen=True)
 class TimeControl:
-    """The clock of each player at the start of a game; without any of these there is none, and
-    players think for their visits."""
+    """Each player's clock at the start of a game. Without any of these there is no clock, and
+    players search their visits."""
 
     seconds_per_move: float | None = None
     """Seconds for every move (AG16: 5; the preprint of AlphaZero: 60)."""
     main_time: float | None = None
     """Seconds for the whole game (AGZ: 7200, then three periods; AZ: 10800 with increments)."""
     increment: float = 0.0
-    """Seconds added after each own move (AZ: 15)."""
+    """Seconds added after each of the player's moves (AZ: 15)."""
     periods: int = 0
     """Periods of byo-yomi after the main time (AGZ: 3)."""
     period_time: float = 0.0
-    """Seconds of each of them (AGZ: 60)."""
+    """Seconds of a period (AGZ: 60)."""
 
     @property
     def is_set(self) -> bool:
@@ -31,26 +31,21 @@ class TimeControl:
 
     def clock(self) -> Clock:
         """Return the clock before the first move."""
-        return Clock(
-            self.seconds_per_move,
-            self.main_time,
-            self.increment,
-            self.period_time,
-            self.periods,
-        )
+        main_time, increment = self.main_time, self.increment
+        return Clock(self.seconds_per_move, main_time, increment, self.period_time, self.periods)
 
     def check(self) -> None:
-        """Check that the values fit each other.
+        """Check the combination of the values.
 
         Raises:
-          ValueError: they do not.
+          ValueError: it is no time control.
         """
         if self.seconds_per_move is not None and self != TimeControl(self.seconds_per_move):
             raise ValueError("seconds-per-move excludes main-time, increment and periods")
         if self.main_time is None and self != TimeControl(self.seconds_per_move):
             raise ValueError("increment and periods need main-time")
         if (self.periods > 0) != (self.period_time > 0):
-            raise ValueError("periods and period-time come together")
+            raise ValueError("periods and period-time need each other")
         if self.increment > 0 and self.periods > 0:
             raise ValueError("increment excludes periods")
         times = (self.seconds_per_move, self.main_time, self.increment, self.period_time)

@@ -88,8 +88,9 @@ class Cost:
 
     def times(self, count: float) -> Cost:
         """Return the cost of `count` repetitions; a loop stays one loop."""
-        *amounts, loops = vars(self).values()
-        return Cost(*(count * amount for amount in amounts), loops)
+        flops, hbm_bytes = count * self.flops, count * self.hbm_bytes
+        exchanged_bytes, seconds = count * self.exchanged_bytes, count * self.seconds
+        return Cost(flops, hbm_bytes, exchanged_bytes, seconds, self.unknown_loops)
 
 
 def module_cost(module: Module, rates: Rates) -> Cost:

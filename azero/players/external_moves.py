@@ -22,8 +22,8 @@ _SCORE = re.compile(r"\bscore (cp|mate) ([-+]?\d+)")
 
 
 def _clock_words(clock: Clock, protocol: str) -> str:
-    """Return what follows `go` for a player's clock, which stands for its opponent's, too; a fixed
-    time for a move is less LAG_SECONDS, or half of it."""
+    """Return what follows `go` for a player's clock, which is taken as its opponent's, too. A fixed
+    time for a move is reduced by LAG_SECONDS, at most by half."""
     if clock.seconds_per_move is not None or clock.main_seconds is None:
         seconds = clock.seconds_per_move or 1.0
         return f"movetime {round(1000 * max(seconds - LAG_SECONDS, seconds / 2))}"
@@ -56,10 +56,10 @@ class UciPlayer(ProgramPlayer[ExternalProgram]):
           game: chess, which is played by UCI, or shogi, by USI. A game begins with the first
             position that the player is shown.
           options: names and values for `setoption`; capitals do not matter.
-          go: what follows `go` at every move, such as "nodes 1000"; empty tells it its clock.
-          timeout: seconds that the program may take over an answer.
-          resign_score: it resigns after RESIGN_MOVES moves in a row at which it says that it is at
-            least so many centipawns behind; None is when it says so itself.
+          go: what follows `go` at every move, such as "nodes 1000"; empty sends the clock.
+          timeout: seconds that the program may take to answer.
+          resign_score: it resigns after RESIGN_MOVES moves in a row with a score at least this many
+            centipawns behind; None leaves resignation to the program.
         """
         super().__init__(name, command, ExternalProgram, timeout)
         self._resign_score = resign_score
@@ -161,7 +161,7 @@ class GnuShogiPlayer(ProgramPlayer[ExternalProgram]):
           name: what reports call this player.
           command: the words of the command line.
           depth: plies it looks ahead; None leaves it to its own clock of five minutes.
-          timeout: seconds that the program may take over an answer.
+          timeout: seconds that the program may take to answer.
         """
         super().__init__(name, command, ExternalProgram, timeout)
         self._depth = depth
