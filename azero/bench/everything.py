@@ -82,7 +82,6 @@ def run(arguments: EverythingArguments, console: Console) -> list[Record]:
                 append(arguments.json, record)
         console.print(
             f"{name}: {record.status}{f': {record.reason}' if record.reason else ''}",
-            markup=False,
             highlight=False,
             soft_wrap=True,
         )
@@ -206,7 +205,6 @@ def main(arguments: list[str] | None = None) -> None:
         for line in (line for record in records for line in record.figures):
             make_console().print(
                 f"{line.what}: {line.figure}   ({line.command})",
-                markup=False,
                 highlight=False,
                 soft_wrap=True,
             )

@@ -462,7 +462,7 @@ def main(arguments: list[str] | None = None) -> None:
         "repetitions": lambda: [count_repetitions(options.size)],
     }[options.check]()
     for line in lines:
-        console.print(line, markup=False)
+        console.print(line)
 
 
 if __name__ == "__main__":

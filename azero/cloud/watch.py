@@ -123,7 +123,7 @@ def get_state(gcloud: Gcloud, name: str, place: Place) -> SeenState:
     try:
         output = gcloud.ask(commands.status(name, place))
     except CloudError as error:
-        gcloud.console.print(f"{error}", style="yellow", markup=False)
+        gcloud.console.print(f"{error}", style="yellow")
         output = []
     states = [line.removeprefix(STATUS_MARK) for line in output if line.startswith(STATUS_MARK)]
     workers = tuple(state.strip() for state in states)
@@ -255,7 +255,7 @@ class Watch:
 
     def _say(self, text: str) -> None:
         line = f"{time.strftime('%H:%M:%S')} {text}"
-        self.gcloud.console.print(line, markup=False, soft_wrap=True)
+        self.gcloud.console.print(line, soft_wrap=True)
 
 
 def _pause(console: Console, text: str, seconds: float) -> None:
@@ -266,5 +266,5 @@ def _pause(console: Console, text: str, seconds: float) -> None:
     else:
         following = f"next check in {format_duration(seconds)}"
         line = f"{time.strftime('%H:%M:%S')} {text}; {following}"
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
         time.sleep(seconds)

@@ -99,7 +99,7 @@ class _RunningMatch:
         self._look()
 
     def _say(self, text: str) -> None:
-        self.console.print(text, soft_wrap=True, markup=False, highlight=False)
+        self.console.print(text, soft_wrap=True, highlight=False)
 
     def run(self) -> None:
         """Play the missing games."""

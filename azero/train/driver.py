@@ -117,7 +117,7 @@ def run_stage(
     Raises:
       The same as `run_experiment`.
     """
-    warn = partial(console.print, style="yellow", markup=False)
+    warn = partial(console.print, style="yellow")
     with hold_workdir(workdir):
         if from_checkpoint is not None:
             warn(go_back(workdir, from_checkpoint, config))
@@ -258,5 +258,4 @@ def _write_report(workdir: Path, console: Console) -> None:
         console.print(
             f"the report cannot be written: {reason}; azero report {workdir} writes it later",
             style="yellow",
-            markup=False,
         )

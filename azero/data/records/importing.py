@@ -101,7 +101,7 @@ def show(request: ShowRequest, console: Console | None = None) -> None:
     random = np.random.default_rng(request.seed)
     for _ in range(request.positions if dataset.shards(request.split) else 0):
         drawn = draw_position(dataset, request.split, random)
-        console.print(f"\n{drawn}", markup=False, highlight=False)
+        console.print(f"\n{drawn}", highlight=False)
 
 
 def draw_position(dataset: Dataset, split: str, random: np.random.Generator) -> str:
@@ -132,7 +132,7 @@ def draw_position(dataset: Dataset, split: str, random: np.random.Generator) -> 
 
 def _print_outcome(dataset: Dataset, tally: ImportTally, seconds: float, console: Console) -> None:
     for line in tally.unreadable[:SHOWN_PROBLEMS]:
-        console.print(line, style="yellow", markup=False, soft_wrap=True)
+        console.print(line, style="yellow", soft_wrap=True)
     if len(tally.unreadable) > SHOWN_PROBLEMS:
         more = len(tally.unreadable) - SHOWN_PROBLEMS
         text = f"... and {more} more: {dataset.directory / LEFT_OUT}"

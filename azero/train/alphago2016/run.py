@@ -144,7 +144,7 @@ def run(
                 return status
     console.print(f"report: {write_stages_report(workdir)}")
     if (workdir / "policy").is_dir():
-        console.print(f'player: "apv:{workdir}"', markup=False, highlight=False)
+        console.print(f'player: "apv:{workdir}"', highlight=False)
     return 0
 
 
@@ -167,7 +167,7 @@ def _run_stage(context: StageContext, name: str, console: Console) -> int:
     try:
         outcome = (BUILDERS | MEASURES)[name](context)
     except KeyboardInterrupt as stop:
-        console.print(str(stop), markup=False)
+        console.print(str(stop))
         return EXIT_INTERRUPTED
     if outcome.status:
         return outcome.status
