@@ -144,7 +144,7 @@ class Model:
           position: the position.
           visits: when to stop; None is the visits of the model's name, else 400, or no limit where
             `seconds` is given.
-          seconds: when to stop; None is no limit.
+          seconds: when to stop; None for no limit.
           on_progress: called about once a second with what has been found so far.
 
         Raises:

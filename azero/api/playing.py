@@ -83,7 +83,7 @@ def play(
         two is a model.
       second: the other player.
       visits: of every move of a model that searches; None is as in `Model.search`.
-      seconds: of every move of a model; None is no limit.
+      seconds: of every move of a model; None for no limit.
       komi: Go: points for White; None is that of the first model's run.
       opening: moves by name that begin the game: "E5 C3".
       start: position in FEN or SFEN that it begins with; empty is the game's own.

@@ -27,7 +27,7 @@ class Scale(NamedTuple):
     """The size of an iteration."""
 
     games: int
-    """Concurrent games: on a CPU, as few as reach full speed; else on each accelerator."""
+    """Concurrent games: on a CPU, as few as reach full speed; otherwise on each accelerator."""
     moves: int
     """Moves of every game."""
 

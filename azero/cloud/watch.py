@@ -108,7 +108,7 @@ def get_state(gcloud: Gcloud, name: str, place: Place) -> SeenState:
     """Return how the request, the machine and its workers are.
 
     Raises:
-      CloudError: gcloud cannot tell; a machine that does not let anybody in is no error, for it may
+      CloudError: gcloud cannot tell; a machine that admits nobody is not an error, for it may
         be starting or ending.
     """
     request = get_queue_state(gcloud, name, place)

@@ -191,7 +191,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """Return the name of the processor from Linux, else from Python's `platform`."""
+    """Return the name of the processor from Linux, otherwise from Python's `platform`."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):

@@ -2,8 +2,8 @@
 from their shards.
 
 Positions are numbered in the order in which they are added, and so are the words of their policy
-targets. A position is read from the rings while they hold it, else from its shard; both hold the
-same bytes, so a sample never depends on the amount of memory.
+targets. A position is read from the rings while they hold it, otherwise from its shard; both hold
+the same bytes, so a sample never depends on the amount of memory.
 """
 
 from __future__ import annotations

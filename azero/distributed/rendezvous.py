@@ -282,7 +282,7 @@ def _open_connection(addresses: Sequence[Address], end: float) -> socket.socket 
 
 def own_address() -> str:
     """Return the address under which other hosts most likely reach this one: that of the interface
-    which leads out, else that of its name."""
+    which leads out, otherwise that of its name."""
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(
             ("192.0.2.1", 9)

@@ -43,7 +43,7 @@ class GoGame:
         any_shape: bool = False,
         is_interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Begin a game on an empty board of `shape`; `any_shape` allows other boards, else the
+        """Begin a game on an empty board of `shape`; `any_shape` allows other boards, otherwise the
         thinker's net fits only this one."""
         self.komi = komi
         self.rules = rules

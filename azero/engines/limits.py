@@ -51,7 +51,7 @@ class Settings:
         self._clocks = {}
 
     def set_time_left(self, colour: int, seconds: float, stones: int) -> None:
-        """Set one side's clock; `stones` is 0 in main time, else the stones (Canadian) or the
+        """Set one side's clock; `stones` is 0 in main time, otherwise the stones (Canadian) or the
         periods (Japanese, as KGS has it) that are left."""
         clock = self._control or Clock(main_seconds=seconds)
         if stones == 0:

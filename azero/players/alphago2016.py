@@ -72,7 +72,8 @@ class ApvSpec:
     visits: int | None = None
     """Rollouts from the root; None is the player's default."""
     mixing: float | None = None
-    """lambda: the share of rollouts in a value; None is 0.5 with a value network (AG16), else 1."""
+    """lambda: the share of rollouts in a value; None is 0.5 with a value network
+    (AG16), otherwise 1."""
     threshold: int | None = None
     """n_thr: an edge with more rollouts gets a node; None is AG16's 40."""
     c_puct: float | None = None

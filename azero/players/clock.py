@@ -27,7 +27,7 @@ class Clock(NamedTuple):
     seconds_per_move: float | None = None
     """A fixed time for every move, which cannot be saved; the other fields are then ignored."""
     main_seconds: float | None = None
-    """Main time left; None is no clock."""
+    """Main time left; None without a clock."""
     increment_seconds: float = 0.0
     """Added to the main time after each own move (Fischer)."""
     period_seconds: float = 0.0
@@ -43,7 +43,7 @@ class Clock(NamedTuple):
 
     @property
     def limit_seconds(self) -> float | None:
-        """The longest time that the next move may take; None is no limit."""
+        """The longest time that the next move may take; None for no limit."""
         if self.seconds_per_move is not None or self.main_seconds is None:
             return self.seconds_per_move
         if self.moves_left > 0:
@@ -87,7 +87,7 @@ def thinking_seconds(
 ) -> float | None:
     """Return how long to think about the next move; None is without limit.
 
-    The main time is shared out over the own moves that a game on such a board still has, and at
+    The main time is divided over the moves that the player still has on such a board, and at
     least over a sixth as many as there are points. A Japanese period is used at every move, since
     what is left of it is lost; further ones are a reserve that stays. A Canadian one is shared out
     over its moves. The lag is kept back.
@@ -97,7 +97,7 @@ def thinking_seconds(
       num_moves: moves played in the game, of both sides.
       num_points: points (squares) of the board.
       lag_seconds: kept back from every limit.
-      own_moves: own moves that the main time is shared out over; None is by the board, as above.
+      own_moves: moves over which the main time is divided; None is by the board, as above.
     """
     limit = clock.limit_seconds
     if limit is None:

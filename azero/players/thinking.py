@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop thinking: at the first limit that is met. None is no limit; without any limit
+    """When to stop thinking: at the first limit that is met. None for no limit; without any limit
     only `should_stop` ends it."""
 
     visits: int | None = None

@@ -93,7 +93,7 @@ class TreePlayer:
         """Note a move of the opponent; the next position contains it anyway."""
 
     def limit_memory(self, megabytes: int) -> None:
-        """Keep the tree within about so many MiB from now on; what it holds is forgotten."""
+        """Limit the tree to about this many MiB from now on; the present one is discarded."""
         state = jax.eval_shape(lambda: self.game.search_state(self.game.init()))
         state_bytes = 4 * sum(leaf.size for leaf in jax.tree.leaves(state))
         node_bytes = self.evaluator.node_bytes(state_bytes, self.game.num_actions)

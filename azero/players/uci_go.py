@@ -111,7 +111,7 @@ def parse_go(words: Sequence[str], side: str) -> GoRequest:
 
 
 def _number(text: str) -> int | None:
-    """Return `text` as a whole number within range; None if it is not a number."""
+    """Return `text` as an integer within range; None if it is not a number."""
     digits = text.removeprefix("-").removeprefix("+")
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
         return None

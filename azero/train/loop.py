@@ -88,7 +88,7 @@ class RunState:
 
     @property
     def player(self) -> PyTree:
-        """The variables that self-play uses: those of the best player under the gate, else the
+        """The variables that self-play uses: those of the best player under the gate, otherwise the
         newest."""
         return self.train.variables if self.best is None else self.best
 
@@ -165,7 +165,7 @@ class Loop:
         self.learner = make_learner(config.learner, self.network, self.game, mesh)
 
     def _start_states(self) -> PyTree:
-        """Return the states[P] that self-play begins with; None is the game's own beginning.
+        """Return the states[P] that self-play starts from; None is the start of the game.
 
         Raises:
           ValueError: a file of positions cannot be read, or a line is wrong; a komi is not allowed.
@@ -191,8 +191,8 @@ class Loop:
 
     @functools.cached_property
     def starts(self) -> PyTree:
-        """The states[P] that self-play begins with, on every device; None is the game's own
-        beginning."""
+        """The states[P] that self-play starts from, on every device; None is the start of the
+        game."""
         return (
             None
             if self.start_states is None

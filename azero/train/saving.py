@@ -28,7 +28,7 @@ from azero.train.stage import S, State
 from azero.types import PyTree
 
 FIRST_NETWORK = "first_network"
-"""In a run's directory: the network that it began with, where it did not begin with random
+"""In a run's directory: the network that it started from, if it did not start from random
 parameters."""
 _RESIGN = "resign."
 _ASSEMBLER = "assembler."
@@ -91,7 +91,7 @@ def restore_selfplay(checkpointer: Checkpointer, loop: Loop) -> tuple[RunState, 
 
 
 def keep_first_network(given: Path, workdir: Path) -> None:
-    """Copy the network that a run begins with into its directory, so that every start before the
+    """Copy the network that a run starts from into its directory, so that every start before the
     first checkpoint uses the same one. A run that has begun keeps its own copy.
 
     Raises:
@@ -106,7 +106,7 @@ def keep_first_network(given: Path, workdir: Path) -> None:
 
 def _with_first_network(arrays: dict[str, PyTree], loop: Loop) -> dict[str, PyTree]:
     """Return the arrays of a run before its first iteration with the parameters of the network
-    that it begins with, if there is one.
+    that it started from, if there is one.
 
     Raises:
       ValueError: they do not fit the run's network.

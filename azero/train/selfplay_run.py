@@ -62,7 +62,7 @@ def run(
       console: where to say what happens; None is the standard output.
       backend: where games and matches are played; None is this process.
       from_checkpoint: the checkpoint to go back to; None is the newest.
-      from_network: the network that a new run begins with; None is random parameters.
+      from_network: the network that a new run starts from; None is random parameters.
 
     Raises:
       The same as `azero.train.driver.run_experiment`.
@@ -82,7 +82,7 @@ def make_selfplay_stage(
     Raises:
       ValueError: settings do not fit each other or the devices.
       CheckpointError: there are games of a run in `workdir`, and no checkpoints; or the network
-        that the run begins with cannot be read.
+        that the run starts from cannot be read.
     """
     if backend is not None and jax.process_count() > 1:
         problem = "--cluster needs a learner of one process, and this run has several"

@@ -129,7 +129,7 @@ class Fractions:
 
 def parse_rank(text: str) -> int | None:
     """Return a rank as a number: kyu up to 0 (1k), amateurs 1 to 9 dan, professionals from 10 on;
-    None if the text is no rank."""
+    None if the text is not a rank."""
     found = _RANK.match(text)
     if not found:
         return None

@@ -54,7 +54,7 @@ class ExportRequest:
     out: Path
     """The file (.sgf .pgn .csa)."""
     last: int | None = None
-    """Only so many newest games."""
+    """Only this many of the newest games."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class JosekiRequest:
     top: int = 15
     """Number of listed sequences."""
     parts: int = 4
-    """The games, in their order, are cut into so many parts of equal size, to see a change over
+    """The games, in their order, are cut into this many parts of equal size, to see a change over
     time."""
     by_date: bool = False
     """Order the games by the dates in the records; those without one are left out."""

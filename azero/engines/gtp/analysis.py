@@ -133,7 +133,7 @@ Format = Callable[[Call, "Position", Analysis, AnalyzeOptions], str]
 
 
 def format_lz(call: Call, position: Position, analysis: Analysis, options: AnalyzeOptions) -> str:
-    """Return Leela Zero's line: whole numbers, 10000 for one."""
+    """Return Leela Zero's line: integers, 10000 for one."""
     parts = []
     for order, info in enumerate(_reported(position, analysis, options)):
         shares = (win_rate(info.value), info.prior, win_rate(info.lcb))

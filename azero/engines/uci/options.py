@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Option:
-    """One option: a whole number within bounds, or without bounds a switch."""
+    """One option: an integer within bounds or, without bounds, a switch."""
 
     name: str
     default: int

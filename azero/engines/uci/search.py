@@ -30,7 +30,7 @@ class SearchControl:
           is_endless: only `stop` ends the search.
           ponders: only `stop` ends it before `ponderhit`.
           seconds: to think; None is without limit. After `ponderhit` they are counted from there.
-          depth: mean length of the descents at which the search ends; None is no limit.
+          depth: mean length of the descents at which the search ends; None for no limit.
           is_closed: whether the reader is gone.
         """
         self.depth = 0.0

@@ -133,7 +133,7 @@ class Reinforce:
           config: `selfplay.num_games` is n, `learner.batch_size` how many positions are learned
             from at a time; they all make one step.
           mesh: the devices.
-          start: variables of the policy that the run begins with.
+          start: variables of the policy that the run starts from.
           pool_every: iterations after which the policy joins the pool.
           baseline: the second pass's; None is 0.
 

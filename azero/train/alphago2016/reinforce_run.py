@@ -38,7 +38,7 @@ def make_reinforce_stage(
     """Return the stage; its programs are not compiled yet.
 
     Args:
-      policy: directory of the policy network that the run begins with.
+      policy: directory of the policy network that the run starts from.
       pool_every: iterations after which the policy joins the pool.
       value: directory of the value network whose output is the baseline; None is a baseline of 0
         (AG16: the first pass).

@@ -87,7 +87,7 @@ class Worker:
 
         Args:
           config: all settings of the run.
-          starts: states[P] that games begin with, or None.
+          starts: states[P] that games start from, or None.
           platform: JAX's name for the learner's kind of device, for which the network's settings
             were chosen.
           iteration: iterations that the run has done.
