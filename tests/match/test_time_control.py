@@ -12,8 +12,7 @@ from azero.match import referee
 from azero.match.matches import play_match
 from azero.match.referee import play_game
 from azero.match.request import MatchRequest
-from azero.match.time_control import TimeControl
-from azero.players.clock import Clock
+from azero.players.clock import Clock, TimeControl
 from azero.players.external import _time_left, _time_settings
 from azero.players.external_moves import UciPlayer, _clock_words
 from azero.players.player import RESIGN, Decision
