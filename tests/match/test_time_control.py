@@ -155,10 +155,10 @@ def test_what_is_no_clock_is_named(settings, message):
 
 def test_a_match_by_the_clock_with_free_moves_continues(tmp_path):
     request = MatchRequest(
-        "random-net:go5?blocks=1&filters=4&search=engine",
+        "random-net:go5?blocks=1&filters=4&search=engine&visits=8",
         "random:go5",
         games=2,
-        clock=TimeControl(seconds_per_move=1.0),
+        clock=TimeControl(seconds_per_move=60.0),
         handicap=3,
         resign=0.0,
         out=tmp_path / "match",
@@ -174,3 +174,12 @@ def test_a_match_by_the_clock_with_free_moves_continues(tmp_path):
         play_match(
             MatchRequest("random:tictactoe", "random:tictactoe", handicap=2, second_name="b"), quiet
         )
+
+
+@pytest.mark.slow
+def test_a_hundred_games_by_the_clock_without_a_loss_on_time(tmp_path):
+    players = [f"random-net:tictactoe?seed={seed}&search=engine" for seed in (1, 2)]
+    clock = TimeControl(main_time=3.0, periods=3, period_time=0.6)
+    request = MatchRequest(*players, clock=clock, games=100, random_plies=2, out=tmp_path / "match")
+    assert play_match(request, Console(quiet=True)).total.games == 100
+    assert '"failures": {}' in (tmp_path / "match" / "match.json").read_text()
