@@ -61,26 +61,28 @@ def demo(workdir: Path = Path("runs/demo")) -> None:
     run_demo(workdir)
 
 
-def report(workdir: Positional[Path], plot: Path | None = None) -> None:
-    """Write one self-contained HTML page about a run, at any time, also while it goes on.
+def report(workdir: Positional[Path], plot: Path | None = None, out: Path | None = None) -> None:
+    """Write one self-contained HTML page about a run, at any time, also while it goes on: its
+    numbers and curves, sample games, and the matches in its directory.
 
     Args:
       workdir: the run's directory.
       plot: instead of the page: an image file (.png, .svg, .pdf) of the most telling curves.
+      out: file of the page, or the directory of its report.html; default the run's directory.
     """
     from azero.report.curves import save_curves
     from azero.report.page import write_report
     from azero.report.stages import STAGES_FILE, write_stages_report
 
+    if plot is not None and out is not None:
+        raise ValueError("--plot writes an image instead of the page, so it cannot go with --out")
     if plot is not None:
         save_curves(_existing(workdir), plot)
         print(plot)
+    elif (_existing(workdir) / STAGES_FILE).exists():
+        print(write_stages_report(workdir, out))
     else:
-        print(
-            (write_stages_report if (_existing(workdir) / STAGES_FILE).exists() else write_report)(
-                workdir
-            )
-        )
+        print(write_report(workdir, out))
 
 
 def checkpoint(
