@@ -1,7 +1,9 @@
-"""Make the pictures of docs/web.md in Chromium: python docs/generate_screenshots.py [NAME ...]."""
+"""Make the pictures of docs/web.md and README.md in Chromium:
+python docs/generate_screenshots.py [NAME ...]."""
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,11 +15,20 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 EXPERIMENTS = ROOT / "experiments"
-PLAYERS = [str(EXPERIMENTS / "go9-cpu"), "animal-shogi"]
-GO9, ANIMAL = "0", "1"
+PLAYERS = [str(EXPERIMENTS / "go9-cpu"), "animal-shogi", "go9"]
+GO9, ANIMAL, STRONGER = "0", "1", "2"
 RECORD = EXPERIMENTS / "alphago9-cpu" / "gnugo" / "game0001.sgf"
-MOST_BYTES = 150_000
+MOST_BYTES, MOST_FILM_BYTES = 150_000, 1_500_000
 VISITS = 3_000
+FILM, SCREEN = "play", {"width": 1100, "height": 690}
+SEARCHED = """([seen, visits]) => {
+  const facts = document.getElementById("facts").textContent;
+  return facts !== seen && parseInt(facts.replace(",", "")) >= visits;
+}"""
+"""Whether another position than that of the text `seen` has been searched with so many visits."""
+FILM_MOVES, FILM_VISITS = 40, 200
+FRAME_MS, LAST_FRAME_MS = 700, 3_000
+FRAME_WIDTH, FRAME_COLOURS = 800, 64
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 
 
@@ -78,6 +89,32 @@ SCENES = {
 }
 
 
+def film(person: Person, path: Path) -> None:
+    """A game, move by move, with the analysis of every position: a moving picture."""
+    page = person.page
+    person.new_game(STRONGER, human="analysis", visits=FILM_VISITS)
+    frames, seen = [], ""
+    while len(frames) < FILM_MOVES:
+        page.wait_for_function(SEARCHED, arg=[seen, FILM_VISITS])
+        seen = page.inner_text("#facts")
+        page.mouse.move(5, 400)
+        with Image.open(io.BytesIO(page.screenshot())) as picture:
+            size = FRAME_WIDTH, FRAME_WIDTH * picture.height // picture.width
+            frames.append(picture.convert("RGB").resize(size, Image.Resampling.LANCZOS))
+        page.click("#lines tbody tr:first-child button")
+    palette = frames[-1].quantize(FRAME_COLOURS)  # one for all: only what changes takes bytes
+    first, *others = (frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames)
+    durations = [*[FRAME_MS] * len(others), LAST_FRAME_MS]
+    first.save(path, save_all=True, append_images=others, duration=durations, loop=0, optimize=True)
+
+
+def screenshot(person: Person, path: Path) -> None:
+    """What the page shows now."""
+    person.page.screenshot(path=path)
+    with Image.open(path) as picture:  # 256 colours take a third of the bytes
+        picture.convert("RGB").quantize(256).save(path, optimize=True)
+
+
 def main() -> None:
     """Make the pictures that are named, or all."""
     sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "engines")]
@@ -87,17 +124,19 @@ def main() -> None:
     from azero.engines.web.limits import WebLimits
 
     with running(PLAYERS, WebLimits(visits=VISITS)) as server, chromium() as browser:
-        for name in sys.argv[1:] or SCENES:
-            scene, size, colours = SCENES[name]
+        for name in sys.argv[1:] or [*SCENES, FILM]:
+            scene, size, colours = SCENES.get(name, (None, SCREEN, "light"))
             context = browser.new_context(viewport=size, color_scheme=colours)
             person = Person(context.new_page(), server.url)
-            scene(person)
-            path = ROOT / "docs" / f"{name}.png"
-            person.page.screenshot(path=path)
-            with Image.open(path) as picture:  # 256 colours take a third of the bytes
-                picture.convert("RGB").quantize(256).save(path, optimize=True)
+            path = ROOT / "docs" / f"{name}.{'gif' if scene is None else 'png'}"
+            if scene is None:
+                film(person, path)
+            else:
+                scene(person)
+                screenshot(person, path)
             context.close()
-            if person.problems or path.stat().st_size > MOST_BYTES:
+            most = MOST_FILM_BYTES if scene is None else MOST_BYTES
+            if person.problems or path.stat().st_size > most:
                 raise SystemExit(f"{path}: {path.stat().st_size:,} bytes; {person.problems}")
             print(f"{path.relative_to(ROOT)}: {path.stat().st_size:,} bytes")
 
