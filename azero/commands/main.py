@@ -32,7 +32,8 @@ from azero.data.records.requests import (
     ShowRequest,
 )
 from azero.engines.source import Source
-from azero.match.request import LadderRequest, MatchRequest
+from azero.match.request import LadderRequest, MatchRequest, TournamentRequest
+from azero.match.tuning.request import TuneRequest
 
 
 def train(experiment: Positional[str]) -> None:
@@ -172,6 +173,20 @@ def ladder(request: Annotated[LadderRequest, tyro.conf.arg(name="")]) -> None:
     climb(request)
 
 
+def tournament(request: Annotated[TournamentRequest, tyro.conf.arg(name="")]) -> None:
+    """Let several players meet, each pair in a match, and rate them all in one list."""
+    from azero.commands.tournament import play_tournament
+
+    play_tournament(request)
+
+
+def tune(request: Annotated[TuneRequest, tyro.conf.arg(name="")]) -> None:
+    """Tune settings of a player's search or clock by Gaussian-process optimisation."""
+    from azero.commands.tune import tune as run_tuning
+
+    run_tuning(request)
+
+
 def elo(
     directories: Positional[tuple[Path, ...]],
     anchor: tuple[str, ...] = (),
@@ -289,6 +304,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "bench": bench,
     "match": match,
     "ladder": ladder,
+    "tournament": tournament,
+    "tune": tune,
     "elo": elo,
     "analyze": analyze,
     "gtp": gtp,
@@ -302,7 +319,19 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "tpu": tpu,
 }
 
-_PLAYING = ("match", "ladder", "analyze", "gtp", "uci", "usi", "analysis", "play", "web")
+_PLAYING = (
+    "match",
+    "ladder",
+    "tournament",
+    "tune",
+    "analyze",
+    "gtp",
+    "uci",
+    "usi",
+    "analysis",
+    "play",
+    "web",
+)
 """Commands that load players, whose programs take minutes to compile. (Others keep programs
 themselves, or measure how long compiling takes.)"""
 

@@ -82,7 +82,8 @@ class RunState:
 
     def arrays(self) -> dict[str, PyTree]:
         """Return what is on the devices."""
-        parts = {"train": self.train, "carry": self.carry, "best": self.best, "rival": self.rival}
+        carry = self.carry._replace(kept=None)  # see `Selfplay.new_trees`
+        parts = {"train": self.train, "carry": carry, "best": self.best, "rival": self.rival}
         return {name: part for name, part in parts.items() if part is not None}
 
     @property
@@ -178,6 +179,16 @@ class Loop:
             return self.game.empty_boards(game.selfplay_komis)
         return None
 
+    @property
+    def starts_at_the_beginning(self) -> bool:
+        """Whether every game of self-play starts at the game's own beginning."""
+        selfplay = self.config.selfplay
+        return (
+            self.start_states is None
+            and selfplay.archive == "none"
+            and not selfplay.played_on_games
+        )
+
     @functools.cached_property
     def starts(self) -> PyTree:
         """The states[P] that self-play begins with, on every device; None is the game's own
@@ -235,7 +246,7 @@ class Loop:
             best=arrays.get("best"),
             rival=arrays.get("rival"),
             carry=arrays["carry"],
-            assembler=Assembler(config.selfplay.num_games // jax.process_count()),
+            assembler=Assembler(config.selfplay.num_slots // jax.process_count()),
             replay=replay,
             resign=ResignCalibration(
                 config.selfplay.resign_false_positives, config.selfplay.resign_min_games
@@ -307,6 +318,7 @@ class Loop:
         selfplay = self.programs.selfplay_at(state.iteration)
         positions = config.num_games * config.moves_per_dispatch
         yield Phase("self-play")
+        state.carry = state.carry._replace(kept=selfplay.new_trees())
         for dispatch in range(config.dispatches_per_iteration):
             threshold = jnp.float32(state.resign.threshold if config.resign else NEVER)
             state.carry, chunk = selfplay.play(
@@ -314,6 +326,7 @@ class Loop:
             )
             games = state.assembler.add(to_host(chunk), state.player_iteration)
             yield self.add_games(state, tally, games, positions)
+        state.carry = state.carry._replace(kept=None)
         tally.add_other_hosts()
         state.games += tally.games
         state.positions += tally.positions

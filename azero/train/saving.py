@@ -79,7 +79,7 @@ def restore_selfplay(checkpointer: Checkpointer, loop: Loop) -> tuple[RunState, 
     host, cursor, notes = restored.host, restored.cursor, list[str]()
     inherited: list[ShardName] = []
     if restored.parts:
-        host, cursor, inherited = _redistribute(restored, loop.config.selfplay.num_games)
+        host, cursor, inherited = _redistribute(restored, loop.config.selfplay.num_slots)
         notes = _changes_of_processes(len(restored.parts))
     state = loop.state(restored.arrays, cursor, inherited)
     state.assembler.load_state_dict(_part(host, _ASSEMBLER))
