@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ FILM_MOVES, FILM_VISITS = 40, 200
 FRAME_MS, LAST_FRAME_MS = 700, 3_000
 FRAME_WIDTH, FRAME_COLOURS = 800, 64
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
+PAPER = {"width": 1100, "height": 1340}
 
 
 def play_go(person: Person) -> None:
@@ -81,11 +83,21 @@ def play_animals(person: Person) -> None:
     person.page.wait_for_timeout(2_000)
 
 
+def report(person: Person) -> None:
+    """The report of a run."""
+    from azero.report.page import write_report
+
+    with tempfile.TemporaryDirectory() as place:
+        path = write_report(EXPERIMENTS / "go9-cpu", Path(place) / "report.html")
+        person.page.goto(path.as_uri())
+
+
 SCENES = {
     "web-go": (play_go, DESKTOP, "light"),
     "web-review": (review, DESKTOP, "dark"),
     "web-run": (watch, DESKTOP, "light"),
     "web-phone": (play_animals, PHONE, "light"),
+    "report": (report, PAPER, "light"),
 }
 
 
