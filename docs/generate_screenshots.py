@@ -21,13 +21,16 @@ GO9, ANIMAL, STRONGER = "0", "1", "2"
 RECORD = EXPERIMENTS / "alphago9-cpu" / "gnugo" / "game0001.sgf"
 MOST_BYTES, MOST_FILM_BYTES = 150_000, 1_500_000
 VISITS = 3_000
-FILM, SCREEN = "play", {"width": 1100, "height": 690}
-SEARCHED = """([seen, visits]) => {
+FILM, SCREEN = "play", {"width": 1100, "height": 760}
+SEARCHED = """([ply, visits]) => {
   const facts = document.getElementById("facts").textContent;
-  return facts !== seen && parseInt(facts.replace(",", "")) >= visits;
+  const shown = document.getElementById("ply").textContent;
+  return shown === String(ply) && parseInt(facts.replace(",", "")) >= visits;
 }"""
-"""Whether another position than that of the text `seen` has been searched with so many visits."""
-FILM_MOVES, FILM_VISITS = 40, 200
+"""Whether the position after `ply` moves has been searched with so many visits."""
+OPENING = ("F5", "D4", "D6")
+"""What is played at first; then the best move of each search."""
+FILM_MOVES, FILM_VISITS = 40, 300
 FRAME_MS, LAST_FRAME_MS = 700, 3_000
 FRAME_WIDTH, FRAME_COLOURS = 800, 64
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
@@ -105,16 +108,19 @@ def film(person: Person, path: Path) -> None:
     """A game, move by move, with the analysis of every position: a moving picture."""
     page = person.page
     person.new_game(STRONGER, human="analysis", visits=FILM_VISITS)
-    frames, seen = [], ""
-    while len(frames) < FILM_MOVES:
-        page.wait_for_function(SEARCHED, arg=[seen, FILM_VISITS])
-        seen = page.inner_text("#facts")
+    frames: list[Image.Image] = []
+    for ply in range(FILM_MOVES):
+        page.wait_for_function(SEARCHED, arg=[ply, FILM_VISITS])
         page.mouse.move(5, 400)
         with Image.open(io.BytesIO(page.screenshot())) as picture:
             size = FRAME_WIDTH, FRAME_WIDTH * picture.height // picture.width
             frames.append(picture.convert("RGB").resize(size, Image.Resampling.LANCZOS))
-        page.click("#lines tbody tr:first-child button")
-    palette = frames[-1].quantize(FRAME_COLOURS)  # one for all: only what changes takes bytes
+        if ply < len(OPENING):
+            person.click_square(OPENING[ply])
+        else:
+            page.click("#lines tbody tr:first-child button")
+    # One palette for all: only what changes takes bytes.
+    palette = frames[FILM_MOVES // 2].quantize(FRAME_COLOURS)
     first, *others = (frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames)
     durations = [*[FRAME_MS] * len(others), LAST_FRAME_MS]
     first.save(path, save_all=True, append_images=others, duration=durations, loop=0, optimize=True)
