@@ -190,6 +190,11 @@ class GumbelConfig(SearchConfig):
         """Return the search of matches: no noise at the root."""
         return dataclasses.replace(self, gumbel_scale=0.0)
 
+    def fast(self, num_simulations: int) -> Self:
+        """Return the search of the fast moves of playout-cap randomisation: fewer simulations, no
+        noise at the root (KG section 3.1)."""
+        return dataclasses.replace(self.without_noise(), num_simulations=num_simulations)
+
     def __post_init__(self) -> None:
         super().__post_init__()
         check_range(self, "search", "max_considered", 1)
