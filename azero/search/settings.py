@@ -151,6 +151,7 @@ class MctxPuctConfig(PuctConfig):
     """PUCT through the library mctx."""
 
     MAKER: ClassVar[str] = "azero.search.batched.mctx_backend:make_mctx_puct"
+    LACKS: ClassVar[tuple[str, ...]] = ("reuse_tree", "kept_nodes")
 
     name: Literal["mctx_puct"] = "mctx_puct"  # type: ignore[assignment]
     """Which search: PUCT through the library mctx."""
