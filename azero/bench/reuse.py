@@ -42,10 +42,10 @@ def run(arguments: Arguments) -> MatchResult:
       ValueError: the player is no network of ours.
       CheckpointError: a checkpoint cannot be read.
     """
-    spec = parse_player(arguments.player)
+    given = parse_player(arguments.player)
+    spec = resolve(given)[0] if isinstance(given, NetworkSpec) else given
     if not isinstance(spec, NetworkSpec):
         raise ValueError(f"{arguments.player!r} is not one of our network players")
-    spec = resolve(spec)[0]
     loaded = load_player(spec)
     config, game = loaded.config, loaded.game
     leaf = match_leaf(config, game, config.network.build(game))

@@ -339,7 +339,7 @@ class Loop:
         `IterationDone` has come."""
         tally = SelfplayTally()
         started = time.monotonic()
-        size = draw_size(self.config, state.iteration, state.iteration, list(self.others))
+        size = draw_size(self.config, state.iteration, state.iteration, [None, *self.others])
         if size is None:
             yield from self._play(state, tally)
         else:
@@ -404,8 +404,9 @@ class Loop:
         """Return the batches of the next steps, each of one board, with the loop of that board."""
         seed, first = self.config.run.seed, int(state.train.step)
         size = self.config.learner.batch_size // jax.process_count()
-        loops = {None: self, **self.others}
-        replays = {None: state.replay} | {size: each.replay for size, each in state.others.items()}
+        loops: dict[int | None, Loop] = {None: self, **self.others}
+        replays: dict[int | None, Replay] = {None: state.replay}
+        replays |= {board: other.replay for board, other in state.others.items()}
         samplers = {
             board: replay.sampler(seed, size)
             for board, replay in replays.items()
