@@ -46,9 +46,10 @@ class PlayStyle:
     stop_early: bool = True
     """With a clock: stop when no other move can catch up with the most visited one."""
 
-    def with_visits(self, visits: int) -> PlayStyle:
-        """Return this style with another limit of visits."""
-        return dataclasses.replace(self, limits=dataclasses.replace(self.limits, visits=visits))
+    def with_visits(self, visits: int, counts_new: bool = False) -> PlayStyle:
+        """Return this style with another limit of visits; with `counts_new`, of new ones."""
+        limit = {"visits": None, "playouts": visits} if counts_new else {"visits": visits}
+        return dataclasses.replace(self, limits=dataclasses.replace(self.limits, **limit))
 
     def __post_init__(self) -> None:
         if self.choice not in CHOICES:

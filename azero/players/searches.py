@@ -137,7 +137,7 @@ def tree_settings(
         symmetry=symmetry,
         # With random symmetries every leaf has its own.
         cache_size=0 if symmetry == "random" else TreeSettings.cache_size,
-        keeps_tree=False,
+        keeps_tree=settings.kept_room > 0,
         edge_width=settings.edge_width,
         max_depth=settings.max_depth,
     )

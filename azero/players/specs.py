@@ -50,6 +50,7 @@ from azero.players.searches import (
 from azero.players.thinking import describe_board
 from azero.players.tree_player import TreePlayer
 from azero.search.batched.policy import make_policy
+from azero.search.batched.reuse import NewTreesFn, make_new_trees
 from azero.search.leaf import symmetry_network_leaf
 from azero.search.search import SearchFn
 from azero.search.single.parallel import TreeSettings
@@ -157,6 +158,8 @@ class Loaded(NamedTuple):
     search: SearchFn
     params: PyTree
     """Inference parameters."""
+    new_trees: NewTreesFn | None
+    """Makes the trees of a search that keeps them from move to move."""
 
 
 def parse_player(text: str) -> ThinkerSpec | ProgramSpec:
@@ -298,7 +301,10 @@ def load_player(spec: NetworkSpec, rules: GameConfig | None = None) -> Loaded:
     if spec.visits is not None:
         settings = dataclasses.replace(settings, num_simulations=max(1, spec.visits))
     search = make_policy(game, leaf) if spec.visits == 0 else settings.build(game, leaf)
-    return Loaded(config, game, search, params)
+    new_trees = (
+        None if spec.visits == 0 else make_new_trees(settings, game, settings.num_simulations)
+    )
+    return Loaded(config, game, search, params, new_trees)
 
 
 def load_any_thinker(
@@ -345,7 +351,9 @@ def load_thinker(
     timing = {name: value for name, value in spec.constants if name in TIME_CONSTANTS}
     style = dataclasses.replace(style, **timing)  # type: ignore[arg-type]
     if spec.visits is not None:
-        style = style.with_visits(spec.visits)
+        # The searches of runs count new simulations where they keep trees, the engine search all.
+        counts_new = search != ENGINE and tree.keeps_tree
+        style = style.with_visits(spec.visits, counts_new)
     leaf = with_eyes_last(config, game, symmetry_network_leaf(game, network.infer))
     evaluator = tree.make_evaluator(game, leaf, params, settings.seed)
     name = with_search(spec, config, ENGINE).name

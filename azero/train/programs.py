@@ -116,6 +116,7 @@ class Programs:
                 "or play no matches (--evaluation.every 0)"
             )
         settings = match_settings(self.config)
+        new_trees = make_new_trees(settings, game, settings.num_simulations)
         search = settings.build(game, match_leaf(self.config, game, self.network))
         return make_match(
             game,
@@ -124,7 +125,7 @@ class Programs:
             self.match_games,
             temperature_moves=moves,
             mesh=self.mesh,
-            new_trees=make_new_trees(settings, game, settings.num_simulations),
+            new_trees=(new_trees, new_trees),
         )
 
     def trace_match(self) -> Any:

@@ -28,7 +28,7 @@ _AMPLITUDES = (0.1, 10.0)
 """Bounds of the prior variance, in units squared: settings are worth between 30 and 300 Elo."""
 _LENGTHS = (0.1, 3.0)
 """Bounds of the length scales, as fractions of a setting's range."""
-_RESTARTS = 3
+_RESTARTS = 1
 """Restarts of the maximisation of the likelihood."""
 _CANDIDATES = 2048
 """Points over the cube at which the improvement is computed, and as many near the best."""
