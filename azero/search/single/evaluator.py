@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 import jax
@@ -18,7 +18,14 @@ from azero.games.game import Game
 from azero.search.leaf import SymmetryLeafFn
 from azero.search.single.leaves import NetworkLeaves
 from azero.search.single.node import Evaluation
-from azero.search.single.packed import PackedPosition, PackedRules, pad_rows, unpack_state
+from azero.search.single.packed import (
+    PackedPosition,
+    PackedPositions,
+    PackedRules,
+    pad_rows,
+    states_of,
+    unpack_state,
+)
 from azero.types import Array, PyTree
 
 Symmetries = Literal["random", "average", "none"]
@@ -88,7 +95,8 @@ class Evaluator:
         self.counts = Counts(0, 0, 0.0)
         self.num_symmetries = game.num_symmetries
         self._symmetry = symmetry
-        self._cache: OrderedDict[bytes, Evaluation] = OrderedDict()
+        self._cache: OrderedDict[bytes, tuple[np.ndarray, float]] = OrderedDict()
+        """Priors of the legal moves, and the value, by the content of the position."""
         self._cache_size = cache_size
         self._random = np.random.default_rng(seed)
         self._programs: dict[int, Callable[[int, np.ndarray, np.ndarray], _Answers]]
@@ -113,29 +121,38 @@ class Evaluator:
         del num_actions
         return state_bytes + _NODE_BYTES
 
-    def evaluate(self, positions: Sequence[PackedPosition]) -> list[Evaluation]:
-        """Return the evaluations of `positions`, from the cache where possible; equal positions are
-        evaluated once."""
-        found = {
-            position.content: known
-            for position in positions
-            if (known := self._cached(position.content)) is not None
-        }
-        missing = {
-            position.content: position for position in positions if position.content not in found
-        }
-        for content, evaluation in zip(
-            missing, self._evaluate_missing(list(missing.values())), strict=True
-        ):
-            found[content] = evaluation
-            self._store(content, evaluation)
-        return [found[position.content] for position in positions]
+    def evaluate(self, positions: PackedPositions) -> tuple[np.ndarray, np.ndarray]:
+        """Return policies float32[P, A] over the legal moves and values float64[P], from the cache
+        where possible; equal positions are evaluated once."""
+        policies = np.zeros(positions.legal.shape, np.float32)
+        values = np.empty(len(policies))
+        missing: dict[bytes, int] = {}
+        again = []
+        contents = np.ascontiguousarray(positions.contents)
+        for i, content in enumerate(contents.view(f"V{contents[0].nbytes}")[:, 0].tolist()):
+            known = self._cached(content)
+            if known is not None:
+                policies[i, positions.legal[i]], values[i] = known
+            elif missing.setdefault(content, i) != i:
+                again.append((i, missing[content]))
+        if missing:
+            rows = np.fromiter(missing.values(), int, len(missing))
+            policies[rows], values[rows] = self._evaluate_missing(positions.take(rows))
+        for i, first in again:
+            policies[i], values[i] = policies[first], values[first]
+        if self._cache_size:
+            for content, i in missing.items():
+                self._store(content, (policies[i, positions.legal[i]], float(values[i])))
+        return policies, values
 
     def view(self, position: PackedPosition, symmetry: int | None) -> Evaluation:
         """Return the evaluation of `position` under one symmetry, or the mean over all of them
         where `symmetry` is None; nothing is cached."""
         wanted = range(self.num_symmetries) if symmetry is None else [symmetry]
-        return _mean(*self.ask([position] * len(wanted), list(wanted)), position)
+        states, legal = states_of([position] * len(wanted)), position.legal
+        policies, values = self.ask(states, np.tile(legal, (len(wanted), 1)), np.array(wanted))
+        policy, actions = policies.mean(axis=0), np.flatnonzero(legal)
+        return Evaluation.ordered(actions, policy[actions], float(values.mean()), policy.size)
 
     def warm_up_in_steps(self, position: PackedPosition) -> Iterator[int]:
         """Compile the leaf for its batch sizes, one a step, the smallest first; yield each.
@@ -144,41 +161,40 @@ class Evaluator:
         """
         sizes, self._largest = sorted(self._programs), 1
         for size in sizes:
-            self._programs[size](0, pad_rows([position.state], size), np.zeros(size, np.int32))
+            self._programs[size](0, pad_rows(states_of([position]), size), np.zeros(size, np.int32))
             self._largest = size
             yield size
 
-    def _evaluate_missing(self, positions: list[PackedPosition]) -> list[Evaluation]:
+    def _evaluate_missing(self, positions: PackedPositions) -> _Answers:
         """Evaluate positions, with the symmetries of the settings."""
-        if not positions:
-            return []
-        count, views = len(positions), 1
+        count, views = len(positions.states), 1
         if self._symmetry == "average":
             views = self.num_symmetries
-            symmetries = list(range(views)) * count
+            symmetries = np.tile(np.arange(views), count)
         elif self._symmetry == "random":
-            symmetries = self._random.integers(0, self.num_symmetries, count).tolist()
+            symmetries = self._random.integers(0, self.num_symmetries, count)
         else:
-            symmetries = [0] * count
+            symmetries = np.zeros(count, int)
+        if views == 1:
+            return self.ask(positions.states, positions.legal, symmetries)
         policies, values = self.ask(
-            [position for position in positions for _ in range(views)], symmetries
+            positions.states.repeat(views, axis=0),
+            positions.legal.repeat(views, axis=0),
+            symmetries,
         )
-        return [
-            _mean(
-                policies[i * views : (i + 1) * views], values[i * views : (i + 1) * views], position
-            )
-            for i, position in enumerate(positions)
-        ]
+        return (
+            policies.reshape(count, views, -1).mean(axis=1),
+            values.reshape(count, views).mean(axis=1),
+        )
 
-    def ask(
-        self, positions: Sequence[PackedPosition], symmetries: Sequence[int]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the leaf's policies float32[P, A] over the legal moves and its values float32[P],
-        in calls of the fixed sizes; nothing is cached."""
+    def ask(self, states: np.ndarray, legal: np.ndarray, symmetries: np.ndarray) -> _Answers:
+        """Return the leaf's policies float32[P, A] over the legal moves bool[P, A] of the packed
+        states uint32[P, W], and its values float32[P], in calls of the fixed sizes; nothing is
+        cached."""
         began, calls = time.perf_counter(), self.counts.calls
         chunks, largest = [], self._largest
-        for start in range(0, len(positions), largest):
-            chunk = [position.state for position in positions[start : start + largest]]
+        for start in range(0, len(states), largest):
+            chunk = states[start : start + largest]
             size = next(size for size in sorted(self._programs) if size >= len(chunk))
             symmetry = np.zeros(size, np.int32)
             symmetry[: len(chunk)] = symmetries[start : start + largest]
@@ -187,21 +203,19 @@ class Evaluator:
             chunks.append((logits[: len(chunk)], values[: len(chunk)]))
         self.counts = Counts(
             calls,
-            self.counts.positions + len(positions),
+            self.counts.positions + len(states),
             self.counts.seconds + time.perf_counter() - began,
         )
         logits, values = (np.concatenate(column) for column in zip(*chunks, strict=True))
-        return legal_policies(logits, positions), values
+        return legal_policies(logits, legal), values
 
-    def _cached(self, content: bytes) -> Evaluation | None:
+    def _cached(self, content: bytes) -> tuple[np.ndarray, float] | None:
         evaluation = self._cache.get(content)
         if evaluation is not None:
             self._cache.move_to_end(content)
         return evaluation
 
-    def _store(self, content: bytes, evaluation: Evaluation) -> None:
-        if self._cache_size == 0:
-            return
+    def _store(self, content: bytes, evaluation: tuple[np.ndarray, float]) -> None:
         self._cache[content] = evaluation
         if len(self._cache) > self._cache_size:
             self._cache.popitem(last=False)
@@ -268,17 +282,9 @@ class _OutsideProgram:
         return logits, values
 
 
-def legal_policies(logits: np.ndarray, positions: Sequence[PackedPosition]) -> np.ndarray:
-    """Return the softmax float32[P, A] of logits over the legal moves of each position."""
-    masked = np.where(np.stack([position.legal for position in positions]), logits, -np.inf)
+def legal_policies(logits: np.ndarray, legal: np.ndarray) -> np.ndarray:
+    """Return the softmax float32[P, A] of logits over the moves of `legal` bool[P, A]."""
+    masked = np.where(legal, logits, -np.inf)
     odds = np.exp(masked - masked.max(axis=1, keepdims=True))
     policies: np.ndarray = odds / odds.sum(axis=1, keepdims=True)
     return policies
-
-
-def _mean(policies: np.ndarray, values: np.ndarray, position: PackedPosition) -> Evaluation:
-    """Return the mean of one or several evaluations of a position."""
-    one = len(values) == 1
-    policy, value = (policies[0], values[0]) if one else (policies.mean(axis=0), values.mean())
-    legal = np.flatnonzero(position.legal)
-    return Evaluation.ordered(legal, policy[legal], float(value), policy.size)
