@@ -81,6 +81,8 @@ class EngineArguments:
     stand_in: bool = False
     """Draw policies and values by the position instead of computing a network: what is left is the
     tree, the rules and the calls."""
+    overlaps: bool = False
+    """Gather the next batch while one is evaluated."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,7 @@ def run(
     visits: int,
     against: str | None = None,
     stand_in: bool = False,
+    overlaps: bool = False,
 ) -> list[EngineResult]:
     """Time searches of `visits` visits from one position, a fresh tree for every batch size; the
     weights are random. With `against` "onnx" the network is evaluated by ONNX Runtime; with
@@ -125,7 +128,7 @@ def run(
     position = random_opening(game)
     results = []
     for batch in batches:
-        settings = TreeSettings(batch=batch, cache_size=0)
+        settings = TreeSettings(batch=batch, cache_size=0, overlaps=overlaps)
         evaluator = settings.make_evaluator(game, leaf, params, network=outside)
         player = TreePlayer(game, evaluator, settings=settings)
         results.append(measure(player, evaluator, batch, position, visits))
@@ -294,6 +297,7 @@ def main(arguments: list[str] | None = None) -> None:
                 chosen.batches,
                 chosen.visits,
                 stand_in=chosen.stand_in,
+                overlaps=chosen.overlaps,
             ),
             f"{shape} ({how}), {chosen.visits} visits, {jax.device_count()} "
             f"{jax.default_backend()} devices",

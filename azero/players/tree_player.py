@@ -116,6 +116,7 @@ class TreePlayer:
         packed, self._width = rules.pack(position.state), 1
         # Nobody waits for the programs of the draws: a clock may be running.
         draws, self._draws = self._draws, None
+        self._tree.warm_up()
         for width in self.evaluator.warm_up_in_steps(packed):
             for size in sorted({1, width}):
                 rules.step([packed] * size, [action] * size)
@@ -175,6 +176,7 @@ class TreePlayer:
         first_visits = root.total_visits
 
         def analyse() -> Analysis:
+            tree.finish()
             return self._analyse(tree, whole, root, first_visits, began)
 
         def on_batch() -> None:
@@ -184,6 +186,7 @@ class TreePlayer:
                 on_progress(analyse())
 
         self._search(tree, root, limits, began, should_stop, on_batch)
+        tree.finish()
         if root is not whole:
             tree.root = merge(whole, root)
         analysis = analyse()

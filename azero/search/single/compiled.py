@@ -1,7 +1,8 @@
 """Descents, back-ups and copies of the tree of one game, compiled by Numba.
 
-Importing takes 0.3 s, and a first run compiles for some seconds; Numba keeps the result on disk.
-`start` and `row` are rows of `Columns.nodes`.
+Importing takes 0.3 s, and the first run of all compiles for some seconds; Numba keeps the result on
+disk until this file changes (not where another does: then remove `__pycache__`). `start` and `row`
+are rows of `Columns.nodes`.
 """
 
 from __future__ import annotations
@@ -59,9 +60,9 @@ def descend(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Follow the rule from `start` to edges that lead to no open node, adding virtual losses.
 
-    Results of finished games are backed up at once. With `waits` a descent to an edge whose move
-    an earlier one is about to play is blocked. Its virtual losses are kept to the end of the batch,
-    so that the batch spreads, and then taken back.
+    Results of finished games are backed up at once. With `waits` a descent to an edge whose
+    evaluation is under way is blocked. Its virtual losses are kept to the end of the batch, so that
+    the batch spreads, and then taken back.
 
     Args:
       columns: of the tree, with room for the new edges (`Store.reserve_descents`).
@@ -72,7 +73,7 @@ def descend(
       height: the most edges of a path.
       max_depth: length at which a path ends at the value of its last node; -1 is none.
       loss: lost visits that a descent counts as.
-      waits: whether descents are blocked.
+      waits: whether descents are blocked, as where a leaf is evaluated but once.
 
     Returns:
       Paths int32[F, height, 2], a node and an edge each; their lengths int32[F]; what is at their
@@ -88,7 +89,7 @@ def descend(
             _back_up(columns, paths[found, :length], result, loss)
             if rule.kind == ALPHAGO2016:
                 _back_up_network(columns, paths[found, :length], result)
-        elif kind == BLOCKED and waits:
+        elif kind != NEW and waits:
             blocked += 1
             paths[-blocked, :length], lengths[-blocked] = paths[found, :length], length
             continue

@@ -44,7 +44,7 @@ float32[B])."""
 
 
 _Answers = tuple[np.ndarray, np.ndarray]
-"""(logits float32[B, A], values float32[B])"""
+"""(logits or policies float[B, A], values float[B])"""
 
 
 class Counts(NamedTuple):
@@ -99,7 +99,7 @@ class Evaluator:
         """Priors of the legal moves, and the value, by the content of the position."""
         self._cache_size = cache_size
         self._random = np.random.default_rng(seed)
-        self._programs: dict[int, Callable[[int, np.ndarray, np.ndarray], _Answers]]
+        self._programs: dict[int, Callable[[int, np.ndarray, np.ndarray], tuple[Array, Array]]]
         if network is not None:
             outside = _OutsideProgram(game, leaf, network)
             self._programs = {1: outside, batch: outside}
@@ -114,16 +114,19 @@ class Evaluator:
     def leaves(self, rules: PackedRules, edge_width: int | None = None) -> NetworkLeaves:
         """Return what evaluates the leaves of one tree, as `LeafEvaluator` says."""
         del rules
-        return NetworkLeaves(self.evaluate, edge_width)
+        return NetworkLeaves(self.begin, edge_width)
 
     def node_bytes(self, state_bytes: int, num_actions: int) -> int:
         """Return about how much memory a node takes."""
         del num_actions
         return state_bytes + _NODE_BYTES
 
-    def evaluate(self, positions: PackedPositions) -> tuple[np.ndarray, np.ndarray]:
-        """Return policies float32[P, A] over the legal moves and values float64[P], from the cache
-        where possible; equal positions are evaluated once."""
+    def begin(self, positions: PackedPositions) -> Callable[[], _Answers]:
+        """Begin to evaluate; the function that is returned waits for the policies float32[P, A]
+        over the legal moves and the values float64[P].
+
+        They come from the cache where possible; equal positions are evaluated once.
+        """
         policies = np.zeros(positions.legal.shape, np.float32)
         values = np.empty(len(policies))
         missing: dict[bytes, int] = {}
@@ -135,15 +138,20 @@ class Evaluator:
                 policies[i, positions.legal[i]], values[i] = known
             elif missing.setdefault(content, i) != i:
                 again.append((i, missing[content]))
-        if missing:
-            rows = np.fromiter(missing.values(), int, len(missing))
-            policies[rows], values[rows] = self._evaluate_missing(positions.take(rows))
-        for i, first in again:
-            policies[i], values[i] = policies[first], values[first]
-        if self._cache_size:
-            for content, i in missing.items():
-                self._store(content, (policies[i, positions.legal[i]], float(values[i])))
-        return policies, values
+        rows = np.fromiter(missing.values(), int, len(missing))
+        asked = self._begin_missing(positions.take(rows)) if missing else None
+
+        def finish() -> _Answers:
+            if asked is not None:
+                policies[rows], values[rows] = asked()
+            for i, first in again:
+                policies[i], values[i] = policies[first], values[first]
+            if self._cache_size:
+                for content, i in missing.items():
+                    self._store(content, (policies[i, positions.legal[i]], float(values[i])))
+            return policies, values
+
+        return finish
 
     def view(self, position: PackedPosition, symmetry: int | None) -> Evaluation:
         """Return the evaluation of `position` under one symmetry, or the mean over all of them
@@ -165,8 +173,8 @@ class Evaluator:
             self._largest = size
             yield size
 
-    def _evaluate_missing(self, positions: PackedPositions) -> _Answers:
-        """Evaluate positions, with the symmetries of the settings."""
+    def _begin_missing(self, positions: PackedPositions) -> Callable[[], _Answers]:
+        """Begin to evaluate positions, with the symmetries of the settings."""
         count, views = len(positions.states), 1
         if self._symmetry == "average":
             views = self.num_symmetries
@@ -176,21 +184,30 @@ class Evaluator:
         else:
             symmetries = np.zeros(count, int)
         if views == 1:
-            return self.ask(positions.states, positions.legal, symmetries)
-        policies, values = self.ask(
-            positions.states.repeat(views, axis=0),
-            positions.legal.repeat(views, axis=0),
-            symmetries,
+            return self._begin_ask(positions.states, positions.legal, symmetries)
+        states, legal = (
+            array.repeat(views, axis=0) for array in (positions.states, positions.legal)
         )
-        return (
-            policies.reshape(count, views, -1).mean(axis=1),
-            values.reshape(count, views).mean(axis=1),
-        )
+        asked = self._begin_ask(states, legal, symmetries)
+
+        def finish() -> _Answers:
+            policies, values = asked()
+            return (
+                policies.reshape(count, views, -1).mean(axis=1),
+                values.reshape(count, views).mean(axis=1),
+            )
+
+        return finish
 
     def ask(self, states: np.ndarray, legal: np.ndarray, symmetries: np.ndarray) -> _Answers:
         """Return the leaf's policies float32[P, A] over the legal moves bool[P, A] of the packed
         states uint32[P, W], and its values float32[P], in calls of the fixed sizes; nothing is
         cached."""
+        return self._begin_ask(states, legal, symmetries)()
+
+    def _begin_ask(
+        self, states: np.ndarray, legal: np.ndarray, symmetries: np.ndarray
+    ) -> Callable[[], _Answers]:
         began, calls = time.perf_counter(), self.counts.calls
         chunks, largest = [], self._largest
         for start in range(0, len(states), largest):
@@ -199,15 +216,24 @@ class Evaluator:
             symmetry = np.zeros(size, np.int32)
             symmetry[: len(chunk)] = symmetries[start : start + largest]
             calls += 1
-            logits, values = self._programs[size](calls, pad_rows(chunk, size), symmetry)
-            chunks.append((logits[: len(chunk)], values[: len(chunk)]))
+            chunks.append(self._programs[size](calls, pad_rows(chunk, size), symmetry))
+        self._count(calls, len(states), began)
+
+        def finish() -> _Answers:
+            began = time.perf_counter()
+            answers = jax.device_get(chunks)
+            self._count(self.counts.calls, 0, began)
+            logits, values = (np.concatenate(column) for column in zip(*answers, strict=True))
+            return legal_policies(logits[: len(states)], legal), values[: len(states)]
+
+        return finish
+
+    def _count(self, calls: int, positions: int, began: float) -> None:
         self.counts = Counts(
             calls,
-            self.counts.positions + len(states),
+            self.counts.positions + positions,
             self.counts.seconds + time.perf_counter() - began,
         )
-        logits, values = (np.concatenate(column) for column in zip(*chunks, strict=True))
-        return legal_policies(logits, legal), values
 
     def _cached(self, content: bytes) -> tuple[np.ndarray, float] | None:
         evaluation = self._cache.get(content)
@@ -247,12 +273,10 @@ class _Program:
         self._function = jax.jit(sharded, in_shardings=placing, out_shardings=split)
         self._params = jax.device_put(params, everywhere)
 
-    def __call__(self, call: int, rows: np.ndarray, symmetry: np.ndarray) -> _Answers:
-        """Return logits float32[B, A] and values float32[B] of packed states uint32[B, W]; `call`
-        numbers the random draws."""
-        logits, values = jax.device_get(
-            self._function(self._params, np.uint32(call), rows, symmetry)
-        )
+    def __call__(self, call: int, rows: np.ndarray, symmetry: np.ndarray) -> tuple[Array, Array]:
+        """Begin to compute logits float32[B, A] and values float32[B] of packed states uint32[B,
+        W]; `call` numbers the random draws."""
+        logits, values = self._function(self._params, np.uint32(call), rows, symmetry)
         return logits, values
 
 
@@ -274,12 +298,11 @@ class _OutsideProgram:
 
         self._planes, self._read, self._network = jax.jit(planes), jax.jit(read), network
 
-    def __call__(self, call: int, rows: np.ndarray, symmetry: np.ndarray) -> _Answers:
+    def __call__(self, call: int, rows: np.ndarray, symmetry: np.ndarray) -> tuple[Array, Array]:
         """Return logits float32[B, A] and values float32[B] of packed states uint32[B, W]."""
         del call
         outputs = self._network(np.asarray(self._planes(rows, symmetry)))
-        logits, values = jax.device_get(self._read(outputs, rows, symmetry))
-        return logits, values
+        return self._read(outputs, rows, symmetry)
 
 
 def legal_policies(logits: np.ndarray, legal: np.ndarray) -> np.ndarray:

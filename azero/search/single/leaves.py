@@ -49,8 +49,9 @@ class Leaves(Protocol):
         rows: np.ndarray,
         positions: PackedPositions,
         allowed: np.ndarray | None,
-    ) -> None:
-        """Give new leaves their moves.
+    ) -> Callable[[], None]:
+        """Begin to evaluate new leaves; the function that is returned waits, and gives them their
+        moves.
 
         `allowed` bool[P, A] are the moves, legal or not, that a restriction allows; None is all.
         """
@@ -109,17 +110,17 @@ class NetworkLeaves:
 
     def __init__(
         self,
-        evaluate: Callable[[PackedPositions], tuple[np.ndarray, np.ndarray]],
+        begin: Callable[[PackedPositions], Callable[[], tuple[np.ndarray, np.ndarray]]],
         edge_width: int | None = None,
     ) -> None:
-        """Make them of the evaluations of a network (policies float32[P, A] over legal moves,
-        values float64[P] for the side to move); `edge_width` as in `SearchConfig`."""
-        self._evaluate, self._edge_width = evaluate, edge_width
+        """Make them of what begins to evaluate positions with a network (`Evaluator.begin`);
+        `edge_width` as in `SearchConfig`."""
+        self._begin, self._edge_width = begin, edge_width
 
     def root(self, store: Store, position: PackedPosition, legal: np.ndarray) -> int:
         """Add the node of `position`, with the network's priors over `legal`."""
         positions = PackedPositions.of([position])
-        policies, values = self._evaluate(positions)
+        policies, values = self._begin(positions)()
         moves = positions.legal
         # The real game may forbid more moves than a search does: superko over the whole game.
         if (moves & ~legal).any():
@@ -136,15 +137,20 @@ class NetworkLeaves:
         rows: np.ndarray,
         positions: PackedPositions,
         allowed: np.ndarray | None,
-    ) -> None:
-        """Evaluate the leaves, and set their moves and values."""
-        policies, values = self._evaluate(positions)
-        legal, policies = narrowed(positions.legal, policies, self._edge_width)
-        if allowed is not None:
-            legal = legal & allowed
-            policies = among(policies, legal)
-        store.set_moves(rows, legal, policies)
-        store.set_values(rows, values)
+    ) -> Callable[[], None]:
+        """Begin to evaluate the leaves; then set their moves and values."""
+        answers = self._begin(positions)
+
+        def finish() -> None:
+            policies, values = answers()
+            legal, policies = narrowed(positions.legal, policies, self._edge_width)
+            if allowed is not None:
+                legal = legal & allowed
+                policies = among(policies, legal)
+            store.set_moves(rows, legal, policies)
+            store.set_values(rows, values)
+
+        return finish
 
     def visit(self, store: Store, rows: np.ndarray) -> Visits:
         """Return the network's values."""

@@ -14,7 +14,7 @@ batch the policy network evaluates `policy_batch` nodes of its queue.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -188,11 +188,12 @@ class MixedLeaves:
         rows: np.ndarray,
         positions: PackedPositions,
         allowed: np.ndarray | None,
-    ) -> None:
+    ) -> Callable[[], None]:
         """Note the legal moves of the leaves; they have no priors before the first visit."""
         store.set_moves(rows, positions.legal, np.zeros(positions.legal.shape))
         if allowed is not None:
             self._allowed.update(zip(rows.tolist(), positions.legal & allowed, strict=True))
+        return lambda: None
 
     def visit(self, store: Store, rows: np.ndarray) -> Visits:
         """Return the result of one rollout for each leaf, and the value of leaves visited for the

@@ -10,8 +10,10 @@ backup removes the loss and adds the leaf's result. The tree lies in arrays
 from __future__ import annotations
 
 import typing
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jax.sharding import Mesh
@@ -52,6 +54,9 @@ class TreeSettings:
     """See `SearchConfig.max_depth`."""
     virtual_loss: int = 1
     """Lost visits that a descent counts as until its result is backed up."""
+    overlaps: bool = False
+    """Gather the next batch while one is evaluated, so that neither the host nor an accelerator
+    waits for the other; then two batches at a time have virtual losses."""
 
     def __post_init__(self) -> None:
         known = typing.get_args(Symmetries)
@@ -59,6 +64,8 @@ class TreeSettings:
             raise ValueError(f"symmetry is one of {', '.join(known)}, not {self.symmetry!r}")
         if self.keeps_tree and isinstance(self.rule, Gumbel):
             raise ValueError("keeps-tree: a Gumbel search starts over at every move")
+        if self.overlaps and (isinstance(self.rule, Gumbel) or self.virtual_loss != 1):
+            raise ValueError("overlaps: only a PUCT search with a virtual loss of 1 does")
         limits = (("batch", 1), ("max_nodes", 1), ("cache_size", 0), ("virtual_loss", 1))
         for name, least in limits:
             if getattr(self, name) < least:
@@ -91,6 +98,20 @@ class TreeSettings:
         )
 
 
+class _Batch(NamedTuple):
+    """Descents that wait for an evaluation."""
+
+    store: Store
+    paths: np.ndarray
+    """int32[P, height, 2]: nodes and edges"""
+    lengths: np.ndarray
+    """int32[P]"""
+    ends: np.ndarray
+    """int32[P, 2]: the last of each path"""
+    wait: Callable[[], None] | None
+    """Waits for the evaluation of new leaves; None: there are none."""
+
+
 class ParallelTree:
     """The tree of one game."""
 
@@ -117,6 +138,7 @@ class ParallelTree:
         self._store: Store | None = None
         self.num_nodes = 0
         """Open nodes of the tree; a position reached by several paths counts several times."""
+        self._unfinished: deque[_Batch] = deque()
         self._height = 1
         """Edges of the longest path that a descent may take."""
         self.num_descents = 0
@@ -135,8 +157,23 @@ class ParallelTree:
         """Forget the tree; its memory is kept for the next one."""
         if self._store is not None:
             self._store.clear()
+        self._unfinished.clear()
         self.root, self.num_nodes, self._height = None, 0, 1
         self._leaves.retain(None, None)
+
+    def warm_up(self) -> None:
+        """Compile what descends and backs up, or load it, in a tree of one position."""
+        from azero.search.single import compiled
+
+        store, one = Store(1, self._rules.game.num_actions), np.ones(1, np.int32)
+        rows = store.add(np.zeros((1, 1), np.uint32), np.zeros(1))
+        legal = np.arange(store.num_actions)[None] < 2
+        store.set_moves(rows, legal, legal / legal.sum())
+        store.reserve_descents(1)
+        arguments = self._settings.rule.parameters, 0, np.zeros(0, np.int64), 1, 1, -1, 1, False
+        paths, lengths, _ = compiled.descend(store.columns, *arguments)
+        compiled.back_up(store.columns, paths, lengths, one * 1.0, one * 1.0, 1)
+        store.below(0)
 
     def move_to(self, state: PyTree, legal: np.ndarray, actions: Sequence[int] | None) -> bool:
         """Make `state`, which is not over, the root.
@@ -149,6 +186,7 @@ class ParallelTree:
         Returns:
           Whether the tree below `state` is kept, because the position had been visited.
         """
+        self.finish()
         self.num_descents = self.sum_depths = self.deepest = 0
         position = self._rules.pack(state)
         node = self._follow(actions) if actions is not None else None
@@ -191,26 +229,44 @@ class ParallelTree:
           edges: edges of the root, one for each playout; None lets the rule choose.
 
         Returns:
-          Playouts made; zero if and only if the tree is full. An exception (also of the keyboard)
-          clears the tree.
+          Playouts made; zero if and only if the tree is full. With `settings.overlaps` the last
+          batch has virtual losses instead of results until the next call or `finish`. An exception
+          (also of the keyboard) clears the tree.
         """
         start = self.root if root is None else root
         if start is None:
             raise RuntimeError("the tree has no root")
-        if self.is_full:
-            return 0
         try:
             most = most if edges is None else min(most, len(edges))
-            return self._search_batch(start, most, edges)
+            made = self._begin_batch(start, most, edges)
+            if not made and self._unfinished:  # all wait for the batch before
+                self.finish()
+                made = self._begin_batch(start, most, edges)
         except BaseException:
             self.clear()  # virtual losses of unfinished descents would stay in it
             raise
+        self.finish(int(self._settings.overlaps))
+        return made
 
-    def _search_batch(self, start: Node, most: int, edges: Sequence[int] | None) -> int:
+    def finish(self, but: int = 0) -> None:
+        """Back up the results of the batches that are being evaluated, `but` the last ones."""
+        try:
+            while len(self._unfinished) > but:
+                self._finish_batch(self._unfinished.popleft())
+        except BaseException:
+            self.clear()
+            raise
+
+    def _begin_batch(self, start: Node, most: int, edges: Sequence[int] | None) -> int:
+        """Gather a batch and begin to evaluate it; return its size, zero where there is no room or
+        nothing to evaluate."""
         from azero.search.single import compiled
 
         settings, store = self._settings, start.store
-        count = min(most, settings.batch, settings.max_nodes - self.num_nodes)
+        room = settings.max_nodes - self.num_nodes - sum(len(b.paths) for b in self._unfinished)
+        count = min(most, settings.batch, room)
+        if count <= 0:
+            return 0
         store.reserve_descents(count)
         paths, lengths, kinds = compiled.descend(
             store.columns,
@@ -223,21 +279,25 @@ class ParallelTree:
             settings.virtual_loss,
             not self._leaves.counts_apart,
         )
+        if not len(lengths):
+            return 0
         self.num_descents += len(lengths)
         self.sum_depths += int(lengths.sum())
         self.deepest = max(self.deepest, int(lengths.max()))
         self._height = max(self._height, int(lengths.max()) + 1)
         ends = paths[np.arange(len(lengths)), lengths - 1]
-        is_new, is_waiting = kinds == NEW, kinds != ENDED
-        if is_new.any():
-            self._play(store, ends[is_new], lengths[is_new])
-        if is_waiting.any():
-            self._visit(store, paths[is_waiting], lengths[is_waiting], ends[is_waiting])
-        self._leaves.finish_batch(store)
+        is_new, waits = kinds == NEW, kinds != ENDED
+        wait = self._play(store, ends[is_new], lengths[is_new])
+        self._unfinished.append(_Batch(store, paths[waits], lengths[waits], ends[waits], wait))
         return len(lengths)
 
-    def _play(self, store: Store, ends: np.ndarray, depths: np.ndarray) -> None:
-        """Play the moves of new edges: `ends` int[P, 2] are nodes and edges."""
+    def _play(
+        self, store: Store, ends: np.ndarray, depths: np.ndarray
+    ) -> Callable[[], None] | None:
+        """Play the moves of new edges, int[P, 2] nodes and edges, and begin to evaluate the leaves;
+        return what waits for it, None where there are none."""
+        if not len(ends):
+            return None
         nodes, edges = store.columns.nodes[ends[:, 0]], store.columns.edges
         places = nodes["first_edge"] + ends[:, 1]
         actions = store.columns.actions[nodes["first_move"] + ends[:, 1]]
@@ -246,22 +306,22 @@ class ParallelTree:
         edges["child"][places[is_over]] = ENDING
         edges["result"][places[is_over]] = positions.results[is_over]
         if not goes_on.any():
-            return
+            return None
         leaves, restricts, allowed = positions.take(goes_on), self._allowed_moves, None
         if restricts is not None:
             players, depths = leaves.to_play.tolist(), depths[goes_on].tolist()
             allowed = np.stack([restricts(*one) for one in zip(players, depths, strict=True)])
         rows = store.add(leaves.states, leaves.to_play)
         edges["child"][places[goes_on]] = rows
-        self._leaves.add(store, rows, leaves, allowed)
+        return self._leaves.add(store, rows, leaves, allowed)
 
-    def _visit(
-        self, store: Store, paths: np.ndarray, lengths: np.ndarray, ends: np.ndarray
-    ) -> None:
-        """Evaluate the leaves at `ends` int[P, 2], nodes and edges, of `paths`, back up the
-        results, and open the leaves that become nodes."""
+    def _finish_batch(self, batch: _Batch) -> None:
+        """Wait for the evaluation, back up the results, and open the leaves that become nodes."""
         from azero.search.single import compiled
 
+        store, paths, lengths, ends, wait = batch
+        if wait is not None:
+            wait()
         places = store.columns.nodes["first_edge"][ends[:, 0]] + ends[:, 1]
         edges = store.columns.edges[places]
         is_leaf, results = edges["child"] >= 0, edges["result"]
@@ -274,3 +334,4 @@ class ParallelTree:
         compiled.back_up(store.columns, paths, lengths, results, network_values, loss)
         visited = store.columns.edges["visits"][places[is_leaf]]
         self.num_nodes += self._leaves.open(store, leaves, visited)
+        self._leaves.finish_batch(store)
