@@ -81,10 +81,10 @@ class EngineArguments:
     visits: int = 800
     """Of each search."""
     stand_in: bool = False
-    """Draw policies and values by the position instead of computing a network: what is left is the
-    tree, the rules and the calls."""
+    """Use hashes of the position as policies and values instead of a network: what remains is the
+    cost of the tree, the rules and the calls."""
     overlaps: bool = False
-    """Gather the next batch while one is evaluated."""
+    """Gather the next batch while the last one is evaluated."""
 
 
 @dataclass(frozen=True)

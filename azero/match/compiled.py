@@ -89,7 +89,7 @@ class _Turn(NamedTuple):
     player: Array
     """int32[]: 0 is A, 1 is B"""
     place: Array
-    """int32[]: of the player in the trees"""
+    """int32[]: the player's index in the trees"""
     recent: Array
     params: PyTree
     key: Array
@@ -97,7 +97,7 @@ class _Turn(NamedTuple):
 
 
 TreeMakers = tuple[NewTreesFn | None, NewTreesFn | None]
-"""Of A's and of B's trees."""
+"""Makers of A's and of B's trees."""
 
 
 def make_match(
@@ -317,7 +317,7 @@ def _compile(
 def _tree_starter(
     new_trees: TreeMakers, is_one_search: bool, mesh: Mesh
 ) -> Callable[[int], PyTree]:
-    """Return the function half -> `_Carry.trees` at the beginning of a match."""
+    """Return the function half -> `_Carry.trees` at the start of a match."""
 
     def start(half: int) -> PyTree:
         trees = [make and make(half // mesh.size) for make in new_trees]

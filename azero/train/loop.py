@@ -89,8 +89,8 @@ class RunState:
     best_iteration: int = 0
     rival_iteration: int = 0
     others: dict[int, RunState] = field(default_factory=dict)
-    """By their size, the games on other boards (`GoConfig.selfplay_sizes`); the learner and the
-    players in them are those here."""
+    """The games on other boards by size (`GoConfig.selfplay_sizes`); they share the learner and
+    the players of this state."""
 
     def arrays(self) -> dict[str, PyTree]:
         """Return the parts that are on the devices."""
@@ -186,8 +186,8 @@ class Loop:
             size: Loop(other, mesh, workdir / BOARDS / f"{size}x{size}")
             for size, other in on_other_boards(config).items()
         }
-        """By their size, the loops of other boards, of which only self-play and the learner's
-        programs are used."""
+        """The loops of other boards by size; only their self-play and the learner's programs are
+        used."""
 
     def _start_states(self) -> PyTree:
         """Return the states[P] that self-play starts from; None is the start of the game.

@@ -93,7 +93,7 @@ def restore_selfplay(checkpointer: Checkpointer, loop: Loop) -> tuple[RunState, 
 
 
 def _restore_games(state: RunState, host: dict[str, HostArray]) -> None:
-    """Restore the games in flight of one board, and what its resignation is calibrated from."""
+    """Restore the games in flight on one board, and the data that calibrates resignation."""
     state.assembler.load_state_dict(_part(host, _ASSEMBLER))
     state.resign.restore(_part(host, _RESIGN))
 
