@@ -48,8 +48,11 @@ class PlayStyle:
 
     def with_visits(self, visits: int, counts_new: bool = False) -> PlayStyle:
         """Return this style with another limit of visits; with `counts_new`, of new ones."""
-        limit = {"visits": None, "playouts": visits} if counts_new else {"visits": visits}
-        return dataclasses.replace(self, limits=dataclasses.replace(self.limits, **limit))
+        if counts_new:
+            limits = dataclasses.replace(self.limits, visits=None, playouts=visits)
+        else:
+            limits = dataclasses.replace(self.limits, visits=visits)
+        return dataclasses.replace(self, limits=limits)
 
     def __post_init__(self) -> None:
         if self.choice not in CHOICES:
