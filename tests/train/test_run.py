@@ -280,8 +280,8 @@ def test_a_match_that_would_be_one_game_many_times_is_refused_before_the_first_i
     )
     with pytest.raises(
         ValueError,
-        match=r"evaluation.average-symmetries and evaluation.temperature-moves 0 a match would "
-        r"be one game, played 10 times",
+        match=r"evaluation.average-symmetries and evaluation.temperature-moves 0, all 10 games of "
+        r"a match would be the same",
     ):
         quiet_run("tictactoe", config, tmp_path)
     assert not (tmp_path / "metrics.jsonl").exists()
@@ -482,7 +482,7 @@ def test_two_runs_in_one_working_directory_at_once_are_refused(tmp_path):
         hold(tmp_path),
         pytest.raises(
             ValueError,
-            match=rf"is in use by process {os.getpid()} on .*; two at once would overwrite",
+            match=rf"is in use by process {os.getpid()} on .*; two processes would overwrite",
         ),
     ):
         quiet_run("tictactoe", tiny(load("tictactoe").config), tmp_path)
@@ -581,7 +581,8 @@ def test_damaged_settings_of_a_run_are_named(tmp_path):
     )
     (tmp_path / "config.json").write_text('{"network": ')
     with pytest.raises(
-        ValueError, match=r"config\.json is not valid JSON: .*; without it, the run writes it again"
+        ValueError,
+        match=r"config\.json is not valid JSON: .*; if you delete it, the run writes it again",
     ):
         resolve_settings(config, tmp_path)
     (tmp_path / "config.json").write_text('{"network": {"convolution": "xlb"}}')
