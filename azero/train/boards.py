@@ -44,9 +44,9 @@ def draw_size(
     game = config.game
     if not isinstance(game, GoConfig) or not game.selfplay_sizes:
         return None
-    others = game.size_shares(iteration)
-    shares: dict[int | None, float] = {size: share for size, share in others.items()}
-    shares[None] = max(0.0, 1.0 - sum(others.values()))
+    of_others = game.size_shares(iteration)
+    shares: dict[int | None, float] = {size: share for size, share in of_others.items()}
+    shares[None] = max(0.0, 1.0 - sum(of_others.values()))
     sizes = [size for size in shares if size in allowed]
     weights = np.asarray([shares[size] for size in sizes])
     if not weights.sum():

@@ -405,7 +405,7 @@ class Loop:
         seed, first = self.config.run.seed, int(state.train.step)
         size = self.config.learner.batch_size // jax.process_count()
         loops: dict[int | None, Loop] = {None: self}
-        loops |= {board: other for board, other in self.others.items()}
+        loops |= {board: loop for board, loop in self.others.items()}
         replays: dict[int | None, Replay] = {None: state.replay}
         replays |= {board: other.replay for board, other in state.others.items()}
         samplers = {
