@@ -17,6 +17,7 @@ import tyro
 from azero.bench import Part
 from azero.commands.main import COMMANDS
 from azero.experiment import NAMES, OF_STAGES, load
+from azero.players.specs import parse_player
 from azero.train.alphago2016.config import STAGES
 from azero.train.alphago2016.run import load_stages, parse
 from azero.train.arguments import parse_arguments
@@ -118,6 +119,12 @@ def _literal(text: str) -> object:
 def check_command(text: str) -> None:
     """Parse a command of the page as the program does, without running it."""
     words = [word.replace("DIR", "runs/x") for word in shlex.split(text)]
+    for word in words:
+        if re.match("(apv|checkpoint|model|random-net|uci|usi):|go9", word):
+            with contextlib.suppress(ValueError):
+                parse_player(word)
+                continue
+            pytest.fail(f"{word} is no player")
     if words[0] == "pytest":
         path = words[-1].partition("::")
         assert (ROOT / path[0]).exists(), text

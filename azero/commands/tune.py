@@ -185,7 +185,7 @@ class _Trials:
         player = with_values(self._request.player, self._space, values)
         names = f"trial {number}", "the opponent"
         request = _match(self._request, player, names, self._request.games, 1 + number, directory)
-        total = self._play(request, Console(file=io.StringIO())).total
+        total = self._play(request, make_console(io.StringIO())).total
         return {
             "number": number,
             "values": list(values),

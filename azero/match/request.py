@@ -12,7 +12,7 @@ import tyro
 from tyro.conf import Positional
 from tyro.constructors import PrimitiveConstructorSpec
 
-from azero.match.time_control import NO_CLOCK, TimeControl
+from azero.players.clock import NO_CLOCK, TimeControl
 
 
 def _two_numbers(words: list[str]) -> tuple[float, float]:

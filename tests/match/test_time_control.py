@@ -12,8 +12,7 @@ from azero.match import referee
 from azero.match.matches import play_match
 from azero.match.referee import play_game
 from azero.match.request import MatchRequest
-from azero.match.time_control import TimeControl
-from azero.players.clock import Clock
+from azero.players.clock import Clock, TimeControl
 from azero.players.external import _time_left, _time_settings
 from azero.players.external_moves import UciPlayer, _clock_words
 from azero.players.player import RESIGN, Decision
@@ -156,10 +155,10 @@ def test_what_is_no_clock_is_named(settings, message):
 
 def test_a_match_by_the_clock_with_free_moves_continues(tmp_path):
     request = MatchRequest(
-        "random-net:go5?blocks=1&filters=4&search=engine",
+        "random-net:go5?blocks=1&filters=4&search=engine&visits=8",
         "random:go5",
         games=2,
-        clock=TimeControl(seconds_per_move=1.0),
+        clock=TimeControl(seconds_per_move=60.0),
         handicap=3,
         resign=0.0,
         out=tmp_path / "match",
@@ -175,3 +174,12 @@ def test_a_match_by_the_clock_with_free_moves_continues(tmp_path):
         play_match(
             MatchRequest("random:tictactoe", "random:tictactoe", handicap=2, second_name="b"), quiet
         )
+
+
+@pytest.mark.slow
+def test_a_hundred_games_by_the_clock_without_a_loss_on_time(tmp_path):
+    players = [f"random-net:tictactoe?seed={seed}&search=engine" for seed in (1, 2)]
+    clock = TimeControl(main_time=3.0, periods=3, period_time=0.6)
+    request = MatchRequest(*players, clock=clock, games=100, random_plies=2, out=tmp_path / "match")
+    assert play_match(request, Console(quiet=True)).total.games == 100
+    assert '"failures": {}' in (tmp_path / "match" / "match.json").read_text()

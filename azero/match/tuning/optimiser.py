@@ -28,7 +28,7 @@ _AMPLITUDES = (0.1, 10.0)
 """Bounds of its variance, in units squared: settings are worth between 30 and 300 Elo."""
 _LENGTHS = (0.1, 3.0)
 """Bounds of its lengths, in ranges of a setting."""
-_RESTARTS = 3
+_RESTARTS = 1
 """Starting points of the search for both."""
 _CANDIDATES = 2048
 """Points at which the improvement is computed, and as many near the best one."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import tyro
 from tyro.conf import Positional
 
-from azero.match.time_control import NO_CLOCK, TimeControl
+from azero.players.clock import NO_CLOCK, TimeControl
 
 _MAY_CHANGE = ("trials", "confirm_games", "out", "workers")
 """What a tuning that is continued may have otherwise."""
