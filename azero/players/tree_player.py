@@ -135,7 +135,8 @@ class TreePlayer:
         self._adopt(position.game)
         if self.style.wins_at_once and (winning := self._find_win(position)) is not None:
             return Decision(winning, 1.0)
-        limits = self.style.limits.under(clock, position, self.style.lag_seconds)
+        style = self.style
+        limits = style.limits.under(clock, position, style.lag_seconds, style.own_moves)
         is_timed = limits is not self.style.limits and limits.seconds is not None
         began = time.perf_counter()
 
