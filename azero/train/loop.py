@@ -488,8 +488,10 @@ class Loop:
         """Count the iteration and return its summary."""
         state.iteration += 1
         boards = [board.replay for board in state.every_board]
-        counts = [[replay.count_window_games(), replay.count_positions()] for replay in boards]
-        window = mesh_lib.gather(np.sum(counts, axis=0, dtype=np.int32)).sum(axis=0, dtype=np.int64)
+        counts = np.asarray(
+            [[board.count_window_games(), board.count_positions()] for board in boards]
+        )
+        window = mesh_lib.gather(counts.sum(axis=0).astype(np.int32)).sum(axis=0, dtype=np.int64)
         return IterationDone(
             iteration=state.iteration,
             games=state.games,
