@@ -22,7 +22,7 @@ from site_reference import PAGES  # noqa: E402 - beside this file
 
 LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s#:]+)((?:#[^)]*)?\))")
 """A Markdown link to a file: what is before the target, the target, its anchor."""
-OPTIONAL = {"papers.md": "Explanation"}
+OPTIONAL = {"papers.md": "Explanation", "tuning.md": "How-to"}
 """Pages that are in the navigation once they exist, and their sections."""
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from unittest import mock
 
 from azero.bench import Part
-from azero.commands.main import COMMANDS, run_command
+from azero.commands.main import COMMANDS
 from azero.config import Kind, find, to_dict
 from azero.experiment import NAMES, OF_STAGES, load
 from azero.report.schema import EVENTS, METRICS
@@ -32,6 +32,8 @@ WIDE = "---\nhide: [navigation]\n---\n\n"
 """Front matter of pages with wide tables."""
 COMMANDS_OF_COMMANDS = {"bench": typing.get_args(Part)}
 """Arguments of a command that have flags of their own, other than tyro's subcommands."""
+MODULES = ("endings", "opening_counts", "thinking_time", "publish")
+"""Commands that are modules of `azero.commands`."""
 UNITS = (
     "bytes", "games", "iterations", "moves", "points", "positions", "seconds", "share",
     "simulations", "steps", "visits",
@@ -59,6 +61,9 @@ def commands_page() -> str:
         for word in inner:
             if text := help_of(name, word):
                 parts.append(f"### azero {name} {word}\n\n{_fenced(text)}")
+    for name in MODULES:
+        module = f"azero.commands.{name}"
+        parts.append(f"## python -m {module}\n\n{_fenced(help_of(module=module))}")
     parts.append(
         "## python -m azero.experiments.NAME\n\nThe same as `azero train NAME`; the flags are the "
         "[settings](settings.md) of the experiment, and\n\n"
@@ -68,18 +73,17 @@ def commands_page() -> str:
     return "\n".join(parts)
 
 
-def help_of(*words: str) -> str:
-    """Return what `azero WORDS --help` prints; nothing where there are no flags."""
-    output = io.StringIO()
-    arguments = ["azero", *words, "--help"]
+def help_of(*words: str, module: str = "azero.commands.main") -> str:
+    """Return what `azero WORDS --help`, or a module, prints; nothing where there are no flags."""
+    output, program = io.StringIO(), "azero" if words else f"python -m {module}"
     with (
-        mock.patch.object(sys, "argv", arguments),
+        mock.patch.object(sys, "argv", [program, *words, "--help"]),
         mock.patch.dict(os.environ, {"COLUMNS": WIDTH, "NO_COLOR": "1"}),
         contextlib.redirect_stdout(output),
         contextlib.redirect_stderr(io.StringIO()),
         contextlib.suppress(SystemExit),
     ):
-        run_command()
+        importlib.import_module(module).main()
     return output.getvalue().strip()
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 
 OPTIMISED: dict[str, str | bool | int | float] = (
-    {"xla_backend_optimization_level": 1}
+    {"xla_backend_optimization_level": 1, "xla_llvm_disable_expensive_passes": False}
     if "optimization_level=0" in os.environ["XLA_FLAGS"]
     else {}
 )

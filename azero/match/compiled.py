@@ -102,8 +102,9 @@ class _Carry(NamedTuple):
     b_recent: Array
     """int32[H, 2]: those of the games in `b_to_move`"""
     trees: PyTree
-    """Trees with axes [D, player, half, ...] before their own; None where every search begins with
-    new ones. A half is fixed here: A begins with the first."""
+    """Trees with axes [D, player, half, ...] before their own, where both players have one search;
+    else a pair of them, one of each player. None where every search begins with new trees. A half
+    is fixed here: A begins with the first."""
 
 
 class _Moves(NamedTuple):
@@ -115,6 +116,23 @@ class _Moves(NamedTuple):
     """float32[B]"""
 
 
+class _Turn(NamedTuple):
+    """A player's move in its half of the games."""
+
+    player: Array
+    """int32[]: 0 is A, 1 is B"""
+    place: Array
+    """int32[]: of the player in the trees"""
+    recent: Array
+    params: PyTree
+    key: Array
+    states: PyTree
+
+
+TreeMakers = tuple[NewTreesFn | None, NewTreesFn | None]
+"""Of A's and of B's trees."""
+
+
 def make_match(
     game: Game,
     search_a: SearchFn,
@@ -124,7 +142,7 @@ def make_match(
     temperature_moves: int = 0,
     moves_per_chunk: int = 8,
     mesh: Mesh | None = None,
-    new_trees: NewTreesFn | None = None,
+    new_trees: TreeMakers = (None, None),
 ) -> Match:
     """Make a compiled match of `num_games` games between two searches, each with parameters of its
     own.
@@ -146,13 +164,12 @@ def make_match(
       moves_per_chunk: moves per dispatch, rounded up to an even number; between two dispatches the
         host looks whether all games are over.
       mesh: the devices; None is the default device alone.
-      new_trees: makes the trees of a search that keeps them from move to move, which then is that
-        of both players; None where every search begins with a new one.
+      new_trees: of A and of B, makes the trees of a search that keeps them from move to move; None
+        where every search begins with a new one. They are of one kind where the search is one.
 
     Raises:
       ValueError: `num_games` is below one.
     """
-    assert new_trees is None or search_a is search_b
     mesh = meshes.make_mesh([jax.local_devices()[0]]) if mesh is None else mesh
     if num_games < 1:
         raise ValueError(f"a match has at least 1 game, not {num_games}")
@@ -162,7 +179,14 @@ def make_match(
     half = -(-pairs // mesh.size) * mesh.size
     counted = np.concatenate([np.arange(pairs), half + np.arange(num_games - pairs)])
     return _CompiledMatch(
-        game, *_compile(game, think, new_trees, half, length, mesh), counted, half, length, mesh
+        game,
+        *_compile(
+            game, think, _tree_starter(new_trees, search_a is search_b, mesh), half, length, mesh
+        ),
+        counted,
+        half,
+        length,
+        mesh,
     )
 
 
@@ -237,7 +261,7 @@ class _CompiledMatch:
 def _compile(
     game: Game,
     think: Callable[..., Any],
-    new_trees: NewTreesFn | None,
+    start_trees: Callable[[int], PyTree],
     half: int,
     length: int,
     mesh: Mesh,
@@ -254,14 +278,8 @@ def _compile(
                 states,
                 openings.T,
             )[0]
-        trees = None
-        if new_trees is not None:
-            trees = jax.tree.map(
-                lambda leaf: jnp.broadcast_to(leaf, (mesh.size, 2, 2, *leaf.shape)),
-                new_trees(half // mesh.size),
-            )
         ply, recent = (openings >= 0).sum(axis=1, dtype=jnp.int32), jnp.full((half, 2), -1)
-        return _Carry(states, states, ply, keys, recent, recent, trees)
+        return _Carry(states, states, ply, keys, recent, recent, start_trees(half))
 
     def play_opening(state: PyTree, action: Array) -> PyTree:
         played = game.step(state, jnp.maximum(action, 0))
@@ -318,6 +336,25 @@ def _compile(
     )
 
 
+def _tree_starter(
+    new_trees: TreeMakers, is_one_search: bool, mesh: Mesh
+) -> Callable[[int], PyTree]:
+    """Return the function half -> `_Carry.trees` at the beginning of a match."""
+
+    def start(half: int) -> PyTree:
+        trees = [make and make(half // mesh.size) for make in new_trees]
+        players = 2 if is_one_search else 1
+        a, b = (
+            jax.tree.map(
+                lambda leaf: jnp.broadcast_to(leaf, (mesh.size, players, 2, *leaf.shape)), tree
+            )
+            for tree in trees
+        )
+        return a if is_one_search else (a, b)
+
+    return start
+
+
 def _think(
     game: Game,
     search_a: SearchFn,
@@ -347,13 +384,12 @@ def _think(
         tree = None if previous is None else output.tree
         return moves, jax.vmap(game.step)(states, action), tree
 
-    def move_by_turns(trees: PyTree, pair: tuple[Any, ...]) -> tuple[PyTree, tuple[Any, ...]]:
-        player, recent, params, key, states = pair
+    def take_turn(search: SearchFn, trees: PyTree, turn: _Turn) -> tuple[PyTree, tuple[Any, ...]]:
         if trees is None:
-            return None, move(search_a, params, key, states, None)[:2]
+            return None, move(search, turn.params, turn.key, turn.states, None)[:2]
 
         def place(leaf: Array) -> tuple[Array | int, ...]:
-            return (0, player, (step + player) % 2, *[0] * (leaf.ndim - 3))
+            return (0, turn.place, (step + turn.player) % 2, *[0] * (leaf.ndim - 3))
 
         def read(leaf: Array) -> Array:
             shape = leaf.shape[3:]
@@ -362,25 +398,24 @@ def _think(
         def write(leaf: Array, new: Array) -> Array:
             return jax.lax.dynamic_update_slice(leaf, new[None, None, None], place(leaf))
 
-        previous = PreviousSearch(jax.tree.map(read, trees), recent)
-        moves, played, tree = move(search_a, params, key, states, previous)
+        previous = PreviousSearch(jax.tree.map(read, trees), turn.recent)
+        moves, played, tree = move(search, turn.params, turn.key, turn.states, previous)
         return jax.tree.map(write, trees, tree), (moves, played)
 
     key, key_a, key_b = jax.random.split(carry.keys[0], 3)
-    trees = carry.trees
+    zero, one = jnp.int32(0), jnp.int32(1)
+    a = _Turn(zero, zero, carry.a_recent, params_a, key_a, carry.a_to_move)
+    b = _Turn(one, one, carry.b_recent, params_b, key_b, carry.b_to_move)
     if search_a is search_b:
-        pair = jax.tree.map(
-            lambda a, b: jnp.stack([a, b]),
-            (jnp.int32(0), carry.a_recent, params_a, key_a, carry.a_to_move),
-            (jnp.int32(1), carry.b_recent, params_b, key_b, carry.b_to_move),
-        )
-        trees, both = jax.lax.scan(move_by_turns, trees, pair)
+        both = jax.tree.map(lambda *pair: jnp.stack(pair), a, b)
+        trees, played = jax.lax.scan(functools.partial(take_turn, search_a), carry.trees, both)
         (a_moves, a_states), (b_moves, b_states) = (
-            jax.tree.map(lambda leaf, i=i: leaf[i], both) for i in range(2)
+            jax.tree.map(lambda leaf, i=i: leaf[i], played) for i in range(2)
         )
     else:
-        a_moves, a_states, _ = move(search_a, params_a, key_a, carry.a_to_move, None)
-        b_moves, b_states, _ = move(search_b, params_b, key_b, carry.b_to_move, None)
+        a_trees, (a_moves, a_states) = take_turn(search_a, carry.trees[0], a)
+        b_trees, (b_moves, b_states) = take_turn(search_b, carry.trees[1], b._replace(place=zero))
+        trees = (a_trees, b_trees)
     a_recent, b_recent = (
         jnp.stack([recent[:, 1], moves.action], axis=1)
         for recent, moves in ((carry.a_recent, a_moves), (carry.b_recent, b_moves))

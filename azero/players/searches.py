@@ -139,7 +139,7 @@ def tree_settings(
         cache_size=0
         if symmetry == "random"
         else TreeSettings.cache_size,  # every leaf has a symmetry of its own
-        keeps_tree=False,
+        keeps_tree=settings.kept_room > 0,
         edge_width=settings.edge_width,
         max_depth=settings.max_depth,
     )

@@ -49,6 +49,7 @@ from azero.players.searches import (
 )
 from azero.players.tree_player import TreePlayer
 from azero.search.batched.policy import make_policy
+from azero.search.batched.reuse import NewTreesFn, make_new_trees
 from azero.search.leaf import symmetry_network_leaf
 from azero.search.search import SearchFn
 from azero.search.single.parallel import TreeSettings
@@ -163,6 +164,8 @@ class Loaded(NamedTuple):
     search: SearchFn
     params: PyTree
     """Inference parameters."""
+    new_trees: NewTreesFn | None
+    """Makes the trees of a search that keeps them from move to move."""
 
 
 def parse_player(text: str) -> ThinkerSpec | ProgramSpec:
@@ -307,7 +310,10 @@ def load_player(spec: NetworkSpec, rules: GameConfig | None = None) -> Loaded:
     if spec.visits is not None:
         settings = dataclasses.replace(settings, num_simulations=max(1, spec.visits))
     search = make_policy(game, leaf) if spec.visits == 0 else settings.build(game, leaf)
-    return Loaded(config, game, search, params)
+    new_trees = (
+        None if spec.visits == 0 else make_new_trees(settings, game, settings.num_simulations)
+    )
+    return Loaded(config, game, search, params, new_trees)
 
 
 def load_any_thinker(
@@ -354,9 +360,14 @@ def load_thinker(
     timing = {name: value for name, value in spec.constants if name in TIME_CONSTANTS}
     style = dataclasses.replace(style, **timing)  # type: ignore[arg-type]
     if spec.visits is not None:
-        style = dataclasses.replace(
-            style, limits=dataclasses.replace(style.limits, visits=spec.visits)
+        # The searches of runs count new simulations where they keep trees, the engine search all.
+        counts_new = search != ENGINE and tree.keeps_tree
+        limits = (
+            dataclasses.replace(style.limits, visits=None, playouts=spec.visits)
+            if counts_new
+            else dataclasses.replace(style.limits, visits=spec.visits)
         )
+        style = dataclasses.replace(style, limits=limits)
     leaf = with_eyes_last(config, game, symmetry_network_leaf(game, network.infer))
     evaluator = tree.make_evaluator(game, leaf, params, settings.seed)
     name = with_search(spec, config, ENGINE).name

@@ -11,6 +11,7 @@ from azero.data.rows import Row
 from azero.match.arena import EVALUATION
 from azero.match.directory import MATCH, read_match, read_match_result
 from azero.match.score import Tally
+from azero.models.naming import is_network
 
 DEPTHS = (f"*/{MATCH}", f"*/*/{MATCH}")
 """Where below a run's directory the directories of its matches are (`azero match --out`)."""
@@ -41,6 +42,8 @@ class ShownMatch:
     """Of the note."""
     players: str = ""
     """Who the names stand for, in the words of `azero match`."""
+    has_program: bool = False
+    """Whether one of the two is another program."""
 
     @property
     def interval(self) -> str:
@@ -87,6 +90,7 @@ def _stored_match(directory: Path) -> ShownMatch | None:
         high=result["interval"][1],
         note="; ".join(_notes(match["command"], result)),
         players=f"{first['player']} against {second['player']}",
+        has_program=not (is_network(first["player"]) and is_network(second["player"])),
     )
 
 

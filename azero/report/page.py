@@ -82,7 +82,7 @@ spaced."""
 SHOWN_MATCHES = 10
 """Most recent matches in the open table; the others are collapsed."""
 SHOWN_SCORES = 2
-"""Latest matches with other players whose scores are large numbers at the top."""
+"""Latest matches with other programs whose scores are large numbers at the top."""
 
 
 def write_report(workdir: Path, out: Path | None = None) -> Path:
@@ -175,14 +175,15 @@ def summary_numbers(data: RunData) -> list[tuple[str, str]]:
 
 
 def _match_numbers(matches: Sequence[ShownMatch]) -> list[tuple[str, str]]:
-    """Return the scores of the latest matches with other players: (name, value)."""
+    """Return the scores of the latest matches with other programs: (name, value)."""
+    with_programs = [match for match in matches if match.has_program]
     return [
         (
             f"{match.first} against {match.second} (95%: {match.interval})"
             + (f"; {match.note}" if match.note else ""),
             f"{100 * match.score:.1f}%",
         )
-        for match in matches[:SHOWN_SCORES]
+        for match in with_programs[:SHOWN_SCORES]
     ]
 
 

@@ -24,6 +24,7 @@ METRICS = {
     "resign_threshold": "Value below which a player resigns; -2 means never.",
     "resign_false_positives": "Share of the games played to their end that resigning would have "
     "turned from a win or draw into a loss.",
+    "board_size": "Board size of the iteration's self-play, where it was not the run's own.",
     "loss": "Loss of the training steps: all parts, weighted, with the L2 penalty. Means over the "
     "iteration, like all losses.",
     "policy_loss": "Cross-entropy of the policy and its target, in nats.",

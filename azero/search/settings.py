@@ -108,10 +108,10 @@ class PuctConfig(SearchConfig):
     stdev_prior_weight: float = 2.0
     """Visits that this expectation counts as (KGC: 2)."""
     reuse_tree: bool = False
-    """Whether self-play and the run's matches keep the subtree of the move played, with all its
-    statistics, and add num_simulations new simulations to it (AGZ methods, 'Play': yes; AZ
-    pseudocode: no). Gumbel has no such setting: sequential halving compares moves by equal numbers
-    of visits that begin at zero."""
+    """Whether self-play, the run's matches and players with its search keep the subtree of the
+    move played, with all its statistics, and add num_simulations new simulations to it (AGZ
+    methods, 'Play': yes; AZ pseudocode: no). Gumbel has no such setting: sequential halving
+    compares moves by equal numbers of visits that begin at zero."""
     kept_nodes: int | None = None
     """reuse_tree: nodes of the subtree that are kept at most, those evaluated first; what else it
     had is evaluated again when it is visited (AGZ gives no limit). None is num_simulations."""
@@ -151,6 +151,7 @@ class MctxPuctConfig(PuctConfig):
     """PUCT through the library mctx."""
 
     MAKER: ClassVar[str] = "azero.search.batched.mctx_backend:make_mctx_puct"
+    LACKS: ClassVar[tuple[str, ...]] = ("reuse_tree", "kept_nodes")
 
     name: Literal["mctx_puct"] = "mctx_puct"  # type: ignore[assignment]
     """Which search: PUCT through the library mctx."""

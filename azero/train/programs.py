@@ -123,6 +123,7 @@ class Programs:
                 "(--evaluation.every 0)"
             )
         settings = match_settings(self.config)
+        new_trees = make_new_trees(settings, game, settings.num_simulations)
         search = settings.build(game, match_leaf(self.config, game, self.network))
         return make_match(
             game,
@@ -131,7 +132,7 @@ class Programs:
             self.match_games,
             temperature_moves=evaluation.temperature_moves,
             mesh=self.mesh,
-            new_trees=make_new_trees(settings, game, settings.num_simulations),
+            new_trees=(new_trees, new_trees),
         )
 
     def trace_match(self) -> Any:

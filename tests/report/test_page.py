@@ -176,7 +176,7 @@ def test_missing_and_damaged_files_are_named(tmp_path: Path) -> None:
 def play_match(directory: Path, first: str, second: str, rewards: list[float]) -> None:
     """Store a match with a program, whose name is that of the second player."""
     command = {"games": len(rewards), "first_side": None}
-    players = [{"name": first, "player": f"{first}?visits=8"}, {"name": second, "player": second}]
+    players = [{"name": first, "player": f"{first}?visits=8"}, {"name": second, "player": "gtp:x"}]
     match = MatchDirectory(directory, command, players)
     for number, reward in enumerate(rewards, start=1):
         match.add(MatchGame(number, None, number % 2 == 1, reward, (number,), 0, "resign"), None)

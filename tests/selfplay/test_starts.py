@@ -45,8 +45,13 @@ def play(config, dispatches=3, devices=1, threshold=-0.9):
 
 
 def frames(chunk, moves):
-    """The positions of the moves [K, B] that are chosen."""
+    """The positions before the moves [K, B] that are chosen."""
     return [tuple(frame) for frame in chunk.frame[moves].tolist()]
+
+
+def of_move(number):
+    """All games at a move of the 27."""
+    return np.repeat(np.arange(27)[:, None] == number, 64, axis=1)
 
 
 @pytest.mark.parametrize("archive", ["games", "searches"])
@@ -58,12 +63,12 @@ def test_games_begin_with_positions_of_earlier_ones(archive):
     chunk = type(chunks[0])(*(np.concatenate(column) for column in zip(*chunks, strict=True)))
     begins = np.zeros_like(chunk.finished)
     begins[1:] = chunk.finished[:-1]
-    known, unknown, elsewhere = set(frames(chunk, np.arange(27) == 0)), 0, []
+    known, unknown, elsewhere = set(frames(chunk, of_move(0))), 0, []
     for move in range(1, 27):
-        for frame in frames(chunk, (np.arange(27)[:, None] == move) & begins):
+        for frame in frames(chunk, of_move(move) & begins):
             elsewhere.append(frame != EMPTY)
             unknown += frame not in known
-        known |= set(frames(chunk, np.arange(27) == move))
+        known |= set(frames(chunk, of_move(move)))
     assert len(elsewhere) > 100 and 0.3 < np.mean(elsewhere) < 0.5
     assert unknown > 5 if archive == "searches" else unknown == 0
     for record in records[1:]:

@@ -198,3 +198,5 @@ def test_the_memory_of_a_kept_tree_is_counted() -> None:
 def test_mctx_refuses() -> None:
     with pytest.raises(ValueError, match=r"search.reuse-tree: mctx begins"):
         MctxPuctConfig(reuse_tree=True)
+    published = PuctConfig(reuse_tree=True, num_simulations=7)
+    assert published.as_kind("mctx_puct") == MctxPuctConfig(num_simulations=7)
