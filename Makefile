@@ -10,7 +10,7 @@ WORKERS ?= 3
 export GLIBC_TUNABLES ?= glibc.malloc.hugetlb=1
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.jax_cache
 
-.PHONY: demo test test-all nightly clients lint format notebooks reference wheel install clean
+.PHONY: demo test test-all nightly clients lint format notebooks site wheel install clean
 
 demo: $(VENV)/.installed
 	$(BIN)/azero demo --workdir $(DEMO_DIR)
@@ -62,9 +62,10 @@ format: $(VENV)/.installed-test
 notebooks: $(VENV)/.installed-test
 	$(BIN)/python colab/generate.py
 
-# docs/python-reference.md, from the docstrings.
-reference: $(VENV)/.installed
-	$(BIN)/python docs/generate_reference.py
+# The site, in site/: a dead link or a page that the navigation lacks is an error.
+site: $(VENV)/.python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	$(BIN)/mkdocs build --quiet --strict
 
 # What is published: the package with its networks and overlays, in dist/.
 wheel: $(VENV)/.python
@@ -87,4 +88,4 @@ $(VENV)/.installed-test: $(VENV)/.python pyproject.toml constraints.txt
 	@touch $@ $(VENV)/.installed
 
 clean:
-	rm -rf $(VENV) $(addprefix $(VENV)-,$(PYTHONS)) .katrain .sabaki .jax_cache runs
+	rm -rf $(VENV) $(addprefix $(VENV)-,$(PYTHONS)) .katrain .sabaki .jax_cache runs site

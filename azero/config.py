@@ -65,6 +65,9 @@ class Kind:
 
     KINDS: ClassVar[Mapping[str, str]]
     MAKER: ClassVar[str]
+    LACKS: ClassVar[tuple[str, ...]] = ()
+    """Settings of the class that this one extends which have no meaning here: they keep their
+    defaults where another kind is changed into this one."""
     name: str
 
     def build(self, *arguments: Any, **options: Any) -> Any:
@@ -104,7 +107,7 @@ class Kind:
         shared = {
             field.name: getattr(self, field.name)
             for field in dataclasses.fields(kind)  # type: ignore[arg-type]
-            if field.name in mine
+            if field.name in mine and field.name not in kind.LACKS
         }
         return kind(**{**shared, "name": name})
 

@@ -40,12 +40,17 @@ def require_program(name: str) -> str:
         )
 
 
+PACKAGES = {"sklearn": "scikit-learn"}
+"""Packages that are not called like their modules."""
+
+
 def require_module(name: str) -> ModuleType:
     """Return a module that azero itself can do without; without it the test is skipped."""
     try:
         return importlib.import_module(name)
     except ImportError:
-        package = name.partition(".")[0]
+        module = name.partition(".")[0]
+        package = PACKAGES.get(module, module)
         if not is_declared(package):
             not_here(f"{package} is not among azero's packages for the tests on this Python")
         pytest.skip(

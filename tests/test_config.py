@@ -201,6 +201,7 @@ def test_go19_has_the_published_numbers():
         config.selfplay.temperature_moves,
         config.search.dirichlet_alpha,
     ) == (500_000, 30, 0.03)
+    assert config.search.reuse_tree
     assert load("go19_40b").config.network.blocks == 40
 
 

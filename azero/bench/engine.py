@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import tyro
 from rich.table import Table
@@ -33,12 +34,13 @@ from azero.players.player import Position
 from azero.players.specs import NetworkSpec, ThinkerSettings, load_thinker, parse_player
 from azero.players.thinking import Limits
 from azero.players.tree_player import TreePlayer
-from azero.search.leaf import outside_leaf, symmetry_network_leaf
+from azero.search.leaf import ignore_symmetry, outside_leaf, symmetry_network_leaf
+from azero.search.search import LeafFn
 from azero.search.single.evaluator import Evaluator
-from azero.search.single.packed import PackedRules
+from azero.search.single.packed import PackedRules, states_of
 from azero.search.single.parallel import TreeSettings
 from azero.settings import Config
-from azero.types import PyTree
+from azero.types import Array, PyTree
 
 OPENING_MOVES = 30
 """Random moves before the measured search, for a middle-game position."""
@@ -76,6 +78,11 @@ class EngineArguments:
     """Leaves per call."""
     visits: int = 800
     """Of each search."""
+    stand_in: bool = False
+    """Draw policies and values by the position instead of computing a network: what is left is the
+    tree, the rules and the calls."""
+    overlaps: bool = False
+    """Gather the next batch while one is evaluated."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +109,12 @@ def run(
     batches: tuple[int, ...],
     visits: int,
     against: str | None = None,
+    stand_in: bool = False,
+    overlaps: bool = False,
 ) -> list[EngineResult]:
     """Time searches of `visits` visits from one position, a fresh tree for every batch size; the
-    weights are random. With `against` "onnx" the network is evaluated by ONNX Runtime."""
+    weights are random. With `against` "onnx" the network is evaluated by ONNX Runtime; with
+    `stand_in` see `EngineArguments`."""
     config = Config(GoConfig(size=(size,)), network_config)
     game = config.game.build()
     network = network_config.build(game)
@@ -113,10 +123,12 @@ def run(
     outside = None
     if against == "onnx":
         outside, leaf, params = _onnx_network(variables, config), outside_leaf(game), ()
+    if stand_in:
+        leaf, params = ignore_symmetry(drawing_leaf(game)), ()
     position = random_opening(game)
     results = []
     for batch in batches:
-        settings = TreeSettings(batch=batch, cache_size=0)
+        settings = TreeSettings(batch=batch, cache_size=0, overlaps=overlaps)
         evaluator = settings.make_evaluator(game, leaf, params, network=outside)
         player = TreePlayer(game, evaluator, settings=settings)
         results.append(measure(player, evaluator, batch, position, visits))
@@ -128,6 +140,24 @@ def _onnx_network(variables: PyTree, config: Config) -> OnnxNetwork:
         file = Path(folder) / "network.onnx"
         write_onnx(file, variables, config)
         return OnnxNetwork(file)
+
+
+def drawing_leaf(game: Game) -> LeafFn:
+    """Make the leaf whose logits in [-3, 3] and values in [-1, 1] are hashes of the position."""
+
+    def leaf(params: PyTree, key: Array, states: PyTree) -> tuple[Array, Array]:
+        del params, key
+        code = jnp.uint32(0)
+        for column in jax.tree.leaves(states):
+            words = column.astype(jnp.uint32).reshape(len(column), -1)
+            factors = jnp.arange(1, 2 * words.shape[1], 2, dtype=jnp.uint32)
+            code = code * jnp.uint32(0x9E3779B1) + (words * factors).sum(axis=1, dtype=jnp.uint32)
+        drawn = code[:, None] * jnp.arange(1, 2 * game.num_actions + 2, 2, dtype=jnp.uint32)
+        drawn = (drawn ^ (drawn >> 15)) * jnp.uint32(0x2C1B3C6D)
+        uniform = (drawn >> 8).astype(jnp.float32) / 2**24
+        return 6.0 * uniform[:, :-1] - 3.0, 2.0 * uniform[:, -1] - 1.0
+
+    return leaf
 
 
 def random_opening(game: Game) -> Position:
@@ -143,12 +173,15 @@ def measure(
 ) -> EngineResult:
     """Time one search of `player`, whose batch is `batch`, and then the network alone."""
     player.warm_up(position)
+    player.think(position, Limits(visits=2 * batch))  # compiles what is left, or loads it
+    player.reset()
     before, began = evaluator.counts, time.perf_counter()
     analysis = player.think(position, Limits(visits=visits))
     seconds, after = time.perf_counter() - began, evaluator.counts
     packed = PackedRules(position.game, batch).pack(position.state)
+    states, legal = states_of([packed] * batch), np.tile(packed.legal, (batch, 1))
     for _ in range(max(1, visits // batch)):
-        evaluator.ask([packed] * batch, [0] * batch)
+        evaluator.ask(states, legal, np.zeros(batch))
     alone = evaluator.counts
     calls, asked = after.calls - before.calls, after.positions - before.positions
     return EngineResult(
@@ -254,9 +287,18 @@ def main(arguments: list[str] | None = None) -> None:
     console = make_console()
     shape = f"{chosen.size}x{chosen.size}, {chosen.blocks} blocks of {chosen.filters} filters"
     how = f"{network.convolution} {network.inference_dtype}"
+    if chosen.stand_in:
+        shape, how = f"{chosen.size}x{chosen.size}, no network", "policies and values are drawn"
     console.print(
         table(
-            run(network, chosen.size, chosen.batches, chosen.visits),
+            run(
+                network,
+                chosen.size,
+                chosen.batches,
+                chosen.visits,
+                stand_in=chosen.stand_in,
+                overlaps=chosen.overlaps,
+            ),
             f"{shape} ({how}), {chosen.visits} visits, {jax.device_count()} "
             f"{jax.default_backend()} devices",
         )

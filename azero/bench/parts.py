@@ -228,7 +228,23 @@ def _engine(quick: bool) -> list[Figure]:
             "azero bench engine",
         )
         for row in rows
-    ]
+    ] + [_tree(size, quick) for size in (9, 19)]
+
+
+def _tree(size: int, quick: bool) -> Figure:
+    """Return the speed of the tree itself, with a stand-in for the network."""
+    from azero.bench import engine
+
+    batch, visits = 256, 5_000 if quick else 50_000
+    (row,) = engine.run(
+        ResNetConfig(blocks=1, filters=8), size, (batch,), visits, stand_in=True, overlaps=True
+    )
+    return Figure(
+        f"one tree without a network, {size}x{size}, batch {batch}",
+        f"{row.visits_per_second:,.0f} visits/s",
+        f"azero bench engine --size {size} --batches {batch} --visits {visits} --stand-in "
+        "--overlaps",
+    )
 
 
 def _replay(quick: bool) -> list[Figure]:

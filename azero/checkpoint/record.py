@@ -25,6 +25,8 @@ _FIXED = (
     "network.value_hidden",
     "network.batch_norm_epsilon",
     "selfplay.num_games",
+    "selfplay.played_on_games",
+    "selfplay.archive",
     "learner.optimiser",
 )
 """Settings, or tables of them, that determine the shapes or the meaning of arrays.

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 
 from azero import mesh as mesh_lib
-from azero.checkpoint import load_settings
+from azero.checkpoint import list_checkpoints, load_settings
 from azero.compilation_cache import use_compilation_cache
 from azero.console.progress import working
 from azero.console.tables import make_table
@@ -21,11 +22,12 @@ from azero.data.records.filters import Filters
 from azero.data.records.recorded import ImportTally, pack_records
 from azero.data.records.requests import AccuracyRequest
 from azero.data.rows import to_plain
-from azero.evaluate.accuracy import Accuracy, evaluate_network
+from azero.evaluate.accuracy import Accuracy, Mean, evaluate_network
 from azero.games.go.rules import Go
 from azero.games.go.settings import GoConfig
 from azero.games.go.sgf import read_games
 from azero.report.paper import format_mean, prediction_table
+from azero.report.plots import Series, save_charts
 from azero.selfplay.trajectory import HostArray
 from azero.settings import Config
 
@@ -41,6 +43,7 @@ def evaluate_accuracy(request: AccuracyRequest) -> dict[str, list[Accuracy]]:
     """
     if request.number < 0:
         raise ValueError(f"--number is the number of games, 0 for all, not {request.number}")
+    networks = _networks(request)
     mesh_lib.split_cpu()
     use_compilation_cache()
     console = make_console(file=sys.stderr) if request.json else make_console()
@@ -51,14 +54,56 @@ def evaluate_accuracy(request: AccuracyRequest) -> dict[str, list[Accuracy]]:
     for line in tally.unreadable:
         console.print(line, style="yellow", markup=False, soft_wrap=True)
     results = {
-        str(path): evaluate_network(path, rows, np.arange(len(rows)), console, request.symmetries)
-        for path in request.checkpoint
+        name: evaluate_network(
+            path, rows, np.arange(len(rows)), console, request.symmetries, iteration
+        )
+        for name, (path, iteration) in networks.items()
     }
+    if request.plot is not None:
+        iterations = [iteration for _, iteration in networks.values() if iteration is not None]
+        _plot(request.plot, iterations, [rows[0] for rows in results.values()])
     if request.json:
         print(json.dumps(to_plain(_as_json(request, tally, results))))
     else:
         _print_tables(request, tally, results, console)
     return results
+
+
+def _networks(request: AccuracyRequest) -> dict[str, tuple[Path, int | None]]:
+    """Return the networks by name: directories and iterations, None for the newest.
+
+    Raises:
+      ValueError: checkpoints are chosen of no run or of several, or there is nothing to plot.
+    """
+    chosen = request.iteration
+    if request.every_checkpoint or chosen:
+        if len(request.checkpoint) != 1 or (request.every_checkpoint and chosen):
+            raise ValueError("give one run, and --iteration or --every-checkpoint")
+        path = request.checkpoint[0]
+        kept = chosen or tuple(row.iteration for row in list_checkpoints(path))
+        if not kept:
+            raise ValueError(f"{path} keeps no checkpoints; is it a run?")
+        return {f"{path}, iteration {iteration}": (path, iteration) for iteration in kept}
+    if request.plot is not None:
+        raise ValueError("--plot needs --iteration or --every-checkpoint")
+    return {str(path): (path, None) for path in request.checkpoint}
+
+
+def _plot(path: Path, iterations: Sequence[int], rows: Sequence[Accuracy]) -> None:
+    """Write an image of the accuracy and the value error over the iterations."""
+
+    def series(label: str, means: Sequence[Mean], scale: float) -> Series:
+        values, low, high = (
+            [scale * getattr(mean, name) for mean in means] for name in ("value", "low", "high")
+        )
+        return Series(label, list(iterations), values, low, high)
+
+    accuracy = [
+        series("top-1", [row.top1 for row in rows], 100),
+        series("top-5", [row.top5 for row in rows], 100),
+    ]
+    error = [series("error", [row.value_error for row in rows], 1)]
+    save_charts(path, {"Moves predicted, %": accuracy, "(z - v)^2 / 4": error})
 
 
 def _common_settings(checkpoints: tuple[Path, ...]) -> Config:

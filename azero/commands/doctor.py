@@ -85,9 +85,11 @@ def _device_bytes() -> int | None:
 
 def _needs(config: Config, cost: Estimate, plays: bool) -> dict[str, Cell]:
     game = config.game.build()
-    nodes = config.search.num_simulations + 1
+    search = config.search
+    nodes = search.num_simulations + max(1, search.kept_room)
+    per_node = bytes_per_node(game, nodes, search.edge_width, search.kept_room > 0)
     trees: dict[str, Cell] = {
-        "search tree per node": format_bytes(bytes_per_node(game, nodes, config.search.edge_width)),
+        "search tree per node": format_bytes(per_node),
         "search tree per game": format_bytes(cost.tree_bytes_per_game),
         "search trees per device": format_bytes(cost.tree_bytes),
     }

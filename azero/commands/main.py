@@ -32,7 +32,8 @@ from azero.data.records.requests import (
     ShowRequest,
 )
 from azero.engines.source import Source
-from azero.match.request import LadderRequest, MatchRequest
+from azero.match.request import LadderRequest, MatchRequest, TournamentRequest
+from azero.match.tuning.request import TuneRequest
 
 
 def train(experiment: Positional[str]) -> None:
@@ -60,26 +61,28 @@ def demo(workdir: Path = Path("runs/demo")) -> None:
     run_demo(workdir)
 
 
-def report(workdir: Positional[Path], plot: Path | None = None) -> None:
-    """Write one self-contained HTML page about a run, at any time, also while it goes on.
+def report(workdir: Positional[Path], plot: Path | None = None, out: Path | None = None) -> None:
+    """Write one self-contained HTML page about a run, at any time, also while it goes on: its
+    numbers and curves, sample games, and the matches in its directory.
 
     Args:
       workdir: the run's directory.
       plot: instead of the page: an image file (.png, .svg, .pdf) of the most telling curves.
+      out: file of the page, or the directory of its report.html; default the run's directory.
     """
     from azero.report.curves import save_curves
     from azero.report.page import write_report
     from azero.report.stages import STAGES_FILE, write_stages_report
 
+    if plot is not None and out is not None:
+        raise ValueError("--plot writes an image instead of the page, so it cannot go with --out")
     if plot is not None:
         save_curves(_existing(workdir), plot)
         print(plot)
+    elif (_existing(workdir) / STAGES_FILE).exists():
+        print(write_stages_report(workdir, out))
     else:
-        print(
-            (write_stages_report if (_existing(workdir) / STAGES_FILE).exists() else write_report)(
-                workdir
-            )
-        )
+        print(write_report(workdir, out))
 
 
 def checkpoint(
@@ -168,6 +171,20 @@ def ladder(request: Annotated[LadderRequest, tyro.conf.arg(name="")]) -> None:
     from azero.commands.ladder import climb
 
     climb(request)
+
+
+def tournament(request: Annotated[TournamentRequest, tyro.conf.arg(name="")]) -> None:
+    """Let several players meet, each pair in a match, and rate them all in one list."""
+    from azero.commands.tournament import play_tournament
+
+    play_tournament(request)
+
+
+def tune(request: Annotated[TuneRequest, tyro.conf.arg(name="")]) -> None:
+    """Tune settings of a player's search or clock by Gaussian-process optimisation."""
+    from azero.commands.tune import tune as run_tuning
+
+    run_tuning(request)
 
 
 def elo(
@@ -287,6 +304,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "bench": bench,
     "match": match,
     "ladder": ladder,
+    "tournament": tournament,
+    "tune": tune,
     "elo": elo,
     "analyze": analyze,
     "gtp": gtp,
@@ -300,7 +319,19 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "tpu": tpu,
 }
 
-_PLAYING = ("match", "ladder", "analyze", "gtp", "uci", "usi", "analysis", "play", "web")
+_PLAYING = (
+    "match",
+    "ladder",
+    "tournament",
+    "tune",
+    "analyze",
+    "gtp",
+    "uci",
+    "usi",
+    "analysis",
+    "play",
+    "web",
+)
 """Commands that load players, whose programs take minutes to compile. (Others keep programs
 themselves, or measure how long compiling takes.)"""
 

@@ -194,6 +194,8 @@ def fitted_flags(plan: Plan) -> str:
         flags["selfplay.num-games"] = selfplay.num_games
         if selfplay.search_batch is not None:
             flags["selfplay.search-batch"] = selfplay.search_batch
+        if plan.config.search.kept_room:
+            flags["selfplay.dispatches-per-iteration"] = selfplay.dispatches_per_iteration
     flags["learner.batch-size"] = plan.config.learner.batch_size
     return " ".join(f"--{name} {value}" for name, value in flags.items())
 

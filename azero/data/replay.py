@@ -217,14 +217,18 @@ class Replay:
         `place` runs on those threads; it may copy a batch to the devices but must not start a
         program there (`azero.learn.learner.place_samples`).
         """
+        sample = self.sampler(seed, batch_size, share)
+        return Stream(
+            lambda step: place(sample(step)), first_step, num_steps, self._config.prefetch
+        )
+
+    def sampler(
+        self, seed: int, batch_size: int, share: slice = slice(None)
+    ) -> Callable[[int], Samples]:
+        """Return (step) -> samples, all from the window as it is now, for any thread."""
         self._commit_pending()
         window = self._window.snapshot()
-        return Stream(
-            lambda step: place(self._sample(window, seed, step, batch_size, share)),
-            first_step,
-            num_steps,
-            self._config.prefetch,
-        )
+        return lambda step: self._sample(window, seed, step, batch_size, share)
 
     def state_dict(self) -> dict[str, int]:
         """Return the cursor that a checkpoint keeps: the shards of the window, and the counts."""

@@ -228,15 +228,16 @@ def evaluate_network(
     position: HostArray,
     console: Console,
     symmetries: bool | None = None,
+    iteration: int | None = None,
 ) -> list[Accuracy]:
     """Return how well a network predicts the positions int64[P] of packed rows [T], over all moves
-    and then by move number.
+    and then by move number; `iteration` None is the newest checkpoint.
 
     Raises:
       ValueError: symmetries are asked of a network that knows none.
       CheckpointError: the network cannot be read.
     """
-    variables, config = load_variables(checkpoint)
+    variables, config = load_variables(checkpoint, iteration)
     mesh = mesh_lib.make_mesh()
     game = config.game.build()
     network = config.network.build(game)

@@ -61,7 +61,9 @@ EXPERIMENT = AlphaGoExperiment(
         ),
         value_data=ValueDataConfig(positions=30_000_000, last_random_move=450),
         value=StageConfig(
-            planes=49, iterations=5_000, learner=_learner(32, value_weight=1.0)
+            planes=49,
+            iterations=5_000,
+            learner=_learner(32, value_weight=0.5),  # AG16 equation 3: the step is (z - v) dv
         ),  # 50 million steps of 32
         matches=MatchesConfig(games=400, search_games=100, visits=1600, workers=2),
         filters=(128, 192, 256),  # AG16 Extended Data Table 3

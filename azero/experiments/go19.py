@@ -35,10 +35,11 @@ EXPERIMENT = Experiment(
             dirichlet_alpha=0.03,  # AGZ methods, 'Self-play'
             dirichlet_fraction=0.25,  # the same
             random_symmetry=True,  # AGZ methods, 'Search algorithm'
+            reuse_tree=True,  # AGZ methods, 'Play'
         ),
         selfplay=SelfplayConfig(
             num_games=4096,  # not published; enough to fill 64 chips with 64 games each
-            search_batch=128,  # games of a chip whose trees are in memory at a time; 1.5 GB
+            search_batch=128,  # games of a chip searched at a time; all trees are kept, 19 MB each
             moves_per_dispatch=8,
             # 4,096 x 8 x 5 positions per 100 steps: about 700 games, the published 4.9 million over
             # 700,000 steps

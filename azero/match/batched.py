@@ -55,7 +55,14 @@ def play_rounds(
     size = -(-len(pairs) // -(-len(pairs) // pairs_per_round))
     # States that have a komi serve players that see it, and those that do not.
     game = b.game if isinstance(b.game, Go) and b.game.shows_komi else a.game
-    match = make_match(game, a.search, b.search, 2 * size, temperature_moves=temperature_moves)
+    match = make_match(
+        game,
+        a.search,
+        b.search,
+        2 * size,
+        temperature_moves=temperature_moves,
+        new_trees=(a.new_trees, b.new_trees),
+    )
     width = max(len(pairing.opening_moves) for pairing in pairings)
     for begin in range(0, len(pairs), size):
         if is_over():

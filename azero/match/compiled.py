@@ -21,7 +21,8 @@ from jax.sharding import Mesh
 from azero import mesh as meshes
 from azero.games.game import Game
 from azero.match.score import MatchResult, Tally
-from azero.search.search import SearchFn
+from azero.search.batched.reuse import NewTreesFn
+from azero.search.search import PreviousSearch, SearchFn
 from azero.selfplay.temperature import choose
 from azero.types import Array, PyTree
 
@@ -96,6 +97,14 @@ class _Carry(NamedTuple):
     """int32[H], including the opening; the same in both halves"""
     keys: Array
     """keys[D]"""
+    a_recent: Array
+    """int32[H, 2]: the last two moves of the games in `a_to_move`, -1 before there are any"""
+    b_recent: Array
+    """int32[H, 2]: those of the games in `b_to_move`"""
+    trees: PyTree
+    """Trees with axes [D, player, half, ...] before their own, where both players have one search;
+    else a pair of them, one of each player. None where every search begins with new trees. A half
+    is fixed here: A begins with the first."""
 
 
 class _Moves(NamedTuple):
@@ -107,6 +116,23 @@ class _Moves(NamedTuple):
     """float32[B]"""
 
 
+class _Turn(NamedTuple):
+    """A player's move in its half of the games."""
+
+    player: Array
+    """int32[]: 0 is A, 1 is B"""
+    place: Array
+    """int32[]: of the player in the trees"""
+    recent: Array
+    params: PyTree
+    key: Array
+    states: PyTree
+
+
+TreeMakers = tuple[NewTreesFn | None, NewTreesFn | None]
+"""Of A's and of B's trees."""
+
+
 def make_match(
     game: Game,
     search_a: SearchFn,
@@ -116,6 +142,7 @@ def make_match(
     temperature_moves: int = 0,
     moves_per_chunk: int = 8,
     mesh: Mesh | None = None,
+    new_trees: TreeMakers = (None, None),
 ) -> Match:
     """Make a compiled match of `num_games` games between two searches, each with parameters of its
     own.
@@ -137,6 +164,8 @@ def make_match(
       moves_per_chunk: moves per dispatch, rounded up to an even number; between two dispatches the
         host looks whether all games are over.
       mesh: the devices; None is the default device alone.
+      new_trees: of A and of B, makes the trees of a search that keeps them from move to move; None
+        where every search begins with a new one. They are of one kind where the search is one.
 
     Raises:
       ValueError: `num_games` is below one.
@@ -150,7 +179,14 @@ def make_match(
     half = -(-pairs // mesh.size) * mesh.size
     counted = np.concatenate([np.arange(pairs), half + np.arange(num_games - pairs)])
     return _CompiledMatch(
-        game, *_compile(game, think, half, length, mesh), counted, half, length, mesh
+        game,
+        *_compile(
+            game, think, _tree_starter(new_trees, search_a is search_b, mesh), half, length, mesh
+        ),
+        counted,
+        half,
+        length,
+        mesh,
     )
 
 
@@ -223,7 +259,12 @@ class _CompiledMatch:
 
 
 def _compile(
-    game: Game, think: Callable[..., Any], half: int, length: int, mesh: Mesh
+    game: Game,
+    think: Callable[..., Any],
+    start_trees: Callable[[int], PyTree],
+    half: int,
+    length: int,
+    mesh: Mesh,
 ) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
     """Return the compiled start, chunk of moves, and collection of what the host needs to know."""
     games, everywhere = meshes.batch_sharded(mesh), meshes.replicated(mesh)
@@ -237,7 +278,8 @@ def _compile(
                 states,
                 openings.T,
             )[0]
-        return _Carry(states, states, (openings >= 0).sum(axis=1, dtype=jnp.int32), keys)
+        ply, recent = (openings >= 0).sum(axis=1, dtype=jnp.int32), jnp.full((half, 2), -1)
+        return _Carry(states, states, ply, keys, recent, recent, start_trees(half))
 
     def play_opening(state: PyTree, action: Array) -> PyTree:
         played = game.step(state, jnp.maximum(action, 0))
@@ -247,7 +289,9 @@ def _compile(
         params_a: PyTree, params_b: PyTree, carry: _Carry
     ) -> tuple[_Carry, tuple[_Moves, _Moves]]:
         carry, (a_moves, b_moves) = jax.lax.scan(
-            lambda carry, _: think(params_a, params_b, carry), carry, None, length=length
+            lambda carry, step: think(params_a, params_b, carry, step),
+            carry,
+            jnp.arange(length, dtype=jnp.int32),
         )
         # At even moves A has the first half of the games, at odd moves the second.
         even = (jnp.arange(length) % 2 == 0)[:, None]
@@ -292,6 +336,25 @@ def _compile(
     )
 
 
+def _tree_starter(
+    new_trees: TreeMakers, is_one_search: bool, mesh: Mesh
+) -> Callable[[int], PyTree]:
+    """Return the function half -> `_Carry.trees` at the beginning of a match."""
+
+    def start(half: int) -> PyTree:
+        trees = [make and make(half // mesh.size) for make in new_trees]
+        players = 2 if is_one_search else 1
+        a, b = (
+            jax.tree.map(
+                lambda leaf: jnp.broadcast_to(leaf, (mesh.size, players, 2, *leaf.shape)), tree
+            )
+            for tree in trees
+        )
+        return a if is_one_search else (a, b)
+
+    return start
+
+
 def _think(
     game: Game,
     search_a: SearchFn,
@@ -300,32 +363,65 @@ def _think(
     params_a: PyTree,
     params_b: PyTree,
     carry: _Carry,
+    step: Array,
 ) -> tuple[_Carry, tuple[_Moves, _Moves]]:
-    """Let both players move in their half of the games, and swap the halves."""
+    """Let both players move in their half of the games, and swap the halves. At even steps A has
+    the first half."""
 
-    def move(search: SearchFn, params: PyTree, key: Array, states: PyTree) -> tuple[_Moves, PyTree]:
+    def move(
+        search: SearchFn,
+        params: PyTree,
+        key: Array,
+        states: PyTree,
+        previous: PreviousSearch | None,
+    ) -> tuple[_Moves, PyTree, PyTree]:
         search_key, choice_key = jax.random.split(key)
-        output = search(params, search_key, states)
+        kept = () if previous is None else (previous,)
+        output = search(params, search_key, states, *kept)
         action = choose(choice_key, output.weights, output.action, carry.ply, temperature_moves)
         over = jax.vmap(game.is_terminal)(states)
         moves = _Moves(jnp.where(over, -1, action), jnp.where(over, 0.0, output.value))
-        return moves, jax.vmap(game.step)(states, action)
+        tree = None if previous is None else output.tree
+        return moves, jax.vmap(game.step)(states, action), tree
+
+    def take_turn(search: SearchFn, trees: PyTree, turn: _Turn) -> tuple[PyTree, tuple[Any, ...]]:
+        if trees is None:
+            return None, move(search, turn.params, turn.key, turn.states, None)[:2]
+
+        def place(leaf: Array) -> tuple[Array | int, ...]:
+            return (0, turn.place, (step + turn.player) % 2, *[0] * (leaf.ndim - 3))
+
+        def read(leaf: Array) -> Array:
+            shape = leaf.shape[3:]
+            return jax.lax.dynamic_slice(leaf, place(leaf), (1, 1, 1, *shape)).reshape(shape)
+
+        def write(leaf: Array, new: Array) -> Array:
+            return jax.lax.dynamic_update_slice(leaf, new[None, None, None], place(leaf))
+
+        previous = PreviousSearch(jax.tree.map(read, trees), turn.recent)
+        moves, played, tree = move(search, turn.params, turn.key, turn.states, previous)
+        return jax.tree.map(write, trees, tree), (moves, played)
 
     key, key_a, key_b = jax.random.split(carry.keys[0], 3)
+    zero, one = jnp.int32(0), jnp.int32(1)
+    a = _Turn(zero, zero, carry.a_recent, params_a, key_a, carry.a_to_move)
+    b = _Turn(one, one, carry.b_recent, params_b, key_b, carry.b_to_move)
     if search_a is search_b:
-        pair = jax.tree.map(
-            lambda a, b: jnp.stack([a, b]),
-            (params_a, key_a, carry.a_to_move),
-            (params_b, key_b, carry.b_to_move),
-        )
-        both = jax.lax.map(lambda arguments: move(search_a, *arguments), pair)
+        both = jax.tree.map(lambda *pair: jnp.stack(pair), a, b)
+        trees, played = jax.lax.scan(functools.partial(take_turn, search_a), carry.trees, both)
         (a_moves, a_states), (b_moves, b_states) = (
-            jax.tree.map(lambda leaf, i=i: leaf[i], both) for i in range(2)
+            jax.tree.map(lambda leaf, i=i: leaf[i], played) for i in range(2)
         )
     else:
-        a_moves, a_states = move(search_a, params_a, key_a, carry.a_to_move)
-        b_moves, b_states = move(search_b, params_b, key_b, carry.b_to_move)
-    return _Carry(b_states, a_states, carry.ply + 1, key[None]), (a_moves, b_moves)
+        a_trees, (a_moves, a_states) = take_turn(search_a, carry.trees[0], a)
+        b_trees, (b_moves, b_states) = take_turn(search_b, carry.trees[1], b._replace(place=zero))
+        trees = (a_trees, b_trees)
+    a_recent, b_recent = (
+        jnp.stack([recent[:, 1], moves.action], axis=1)
+        for recent, moves in ((carry.a_recent, a_moves), (carry.b_recent, b_moves))
+    )
+    after = _Carry(b_states, a_states, carry.ply + 1, key[None], b_recent, a_recent, trees)
+    return after, (a_moves, b_moves)
 
 
 def _tally(rewards: np.ndarray) -> Tally:

@@ -17,7 +17,7 @@ from typing import Any
 
 from azero.data.holding import hold
 from azero.data.rows import RowFile, read_rows, to_plain, write_atomically
-from azero.match.games import MatchGame, MatchSummary
+from azero.match.games import MatchGame, MatchSummary, summarise
 
 MATCH = "match.json"
 GAMES = "games.jsonl"
@@ -41,6 +41,20 @@ def read_match(path: Path) -> dict[str, Any]:
     ):
         raise ValueError(f"{file} does not hold a match")
     return facts
+
+
+def read_match_result(path: Path) -> dict[str, Any]:
+    """Return the result of a match as match.json has it; of a match that has not ended, that of its
+    games so far, and nothing where there are none.
+
+    Raises:
+      ValueError: a file is damaged; it is named.
+    """
+    facts = read_match(path)
+    if facts.get("result"):
+        return dict(facts["result"])
+    games = read_match_games(path)
+    return _result(summarise(games), None) if games else {}
 
 
 def read_match_games(path: Path) -> list[MatchGame]:
@@ -112,24 +126,7 @@ class MatchDirectory:
 
     def finish(self, summary: MatchSummary, verdict: str | None) -> None:
         """Write the result so far."""
-        total = summary.result.total
-        self._write(
-            {
-                "wins": total.wins,
-                "draws": total.draws,
-                "losses": total.losses,
-                "score": summary.score.score,
-                "interval": [summary.score.low, summary.score.high],
-                "independent_groups": summary.score.groups,
-                "as_first_mover": dataclasses.asdict(summary.result.first),
-                "as_second_mover": dataclasses.asdict(summary.result.second),
-                "failures": summary.failures,
-                "score_disagreements": summary.disagreements,
-                "repeated_games": summary.repeats,
-                "different_games": dataclasses.asdict(summary.different.total),
-                "sprt": verdict,
-            }
-        )
+        self._write(_result(summary, verdict))
 
     def close(self) -> None:
         """Close the files, and let others go on with the match."""
@@ -139,6 +136,25 @@ class MatchDirectory:
     def _write(self, result: dict[str, Any]) -> None:
         facts = {"command": self.command, "players": self.players, "result": result}
         write_atomically(self.path / MATCH, json.dumps(to_plain(facts), indent=2) + "\n")
+
+
+def _result(summary: MatchSummary, verdict: str | None) -> dict[str, Any]:
+    total = summary.result.total
+    return {
+        "wins": total.wins,
+        "draws": total.draws,
+        "losses": total.losses,
+        "score": summary.score.score,
+        "interval": [summary.score.low, summary.score.high],
+        "independent_groups": summary.score.groups,
+        "as_first_mover": dataclasses.asdict(summary.result.first),
+        "as_second_mover": dataclasses.asdict(summary.result.second),
+        "failures": summary.failures,
+        "score_disagreements": summary.disagreements,
+        "repeated_games": summary.repeats,
+        "different_games": dataclasses.asdict(summary.different.total),
+        "sprt": verdict,
+    }
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:

@@ -77,6 +77,8 @@ def play_games(
     pairings: Iterable[Pairing],
     *,
     timeout: float = 60.0,
+    clock: Clock | None = None,
+    free_moves: int = 0,
     stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[MatchGame]:
     """Play games in as many threads as there are `makers`, and yield them as they end. What our
@@ -87,6 +89,8 @@ def play_games(
       makers: for every thread, what makes the match's first and second player of a game.
       pairings: the games, in the order in which they are begun.
       timeout: seconds a player may take over a move.
+      clock: of each player at the start of a game; who oversteps it loses. None is none.
+      free_moves: see `play_game`.
       stop: asked before each new game; True begins no further one.
 
     Raises:
@@ -109,7 +113,9 @@ def play_games(
                         make_first(pairing.number),
                         make_second(pairing.number),
                         pairing,
-                        timeout,
+                        Clock(timeout) if clock is None else clock,
+                        clock is not None,
+                        free_moves,
                         active,
                     )
                 )
@@ -145,7 +151,9 @@ def _play(
     first: Player,
     second: Player,
     pairing: Pairing,
-    timeout: float,
+    clock: Clock,
+    is_timed: bool,
+    free_moves: int,
     active: set[ProgramPlayer],
 ) -> MatchGame:
     first_is_black = pairing.first_is_black
@@ -154,7 +162,14 @@ def _play(
     active.update(programs)
     try:
         record = play_game(
-            game, black, white, Clock(timeout), pairing.opening_moves, pairing.first_position(game)
+            game,
+            black,
+            white,
+            clock,
+            pairing.opening_moves,
+            pairing.first_position(game),
+            is_timed=is_timed,
+            free_moves=free_moves,
         )
         margin = _margin(record)
         claims = (

@@ -56,7 +56,7 @@ def play_match(request: MatchRequest, console: Console | None = None) -> MatchRe
         if request.out is not None:
             directory = MatchDirectory(request.out, request.command, [side.facts for side in sides])
             stack.callback(directory.close)
-            at_once = plays_at_once(sides, request.start_positions is not None)
+            at_once = plays_at_once(sides, request.plays_singly)
             sides = tuple(
                 restore_side(side, facts, at_once)
                 for side, facts in zip(sides, directory.players, strict=True)
@@ -169,7 +169,7 @@ class _RunningMatch:
         first, second = side_names(self.game)
         return (
             ("moving first", "second")
-            if self.request.start_positions is None
+            if (self.request.start_positions, self.request.handicap) == (None, None)
             else (f"as {first}", f"as {second}")
         )
 
@@ -186,7 +186,7 @@ class _RunningMatch:
 
     def _play(self, pairings: Sequence[Pairing]) -> Iterator[MatchGame]:
         first, second = self.sides
-        if plays_at_once(self.sides, self.request.start_positions is not None):
+        if plays_at_once(self.sides, self.request.plays_singly):
             assert isinstance(first.spec, NetworkSpec) and isinstance(second.spec, NetworkSpec)
             per_round = PAIRS_PER_ROUND if self.request.sprt is None else PAIRS_PER_TESTED_ROUND
             draws, seed = self.request.temperature_moves, self.request.seed
@@ -211,6 +211,8 @@ class _RunningMatch:
             [(a, b) for a, b in makers],
             pairings,
             timeout=self.request.timeout,
+            clock=self.request.clock.clock() if self.request.clock.is_set else None,
+            free_moves=self.request.handicap or 0,
             stop=self._is_over,
         ):
             colour = side_names(self.game)[0 if game.first_is_black else 1]

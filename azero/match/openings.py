@@ -46,6 +46,8 @@ def draw_pairings(request: MatchRequest, game: Game) -> list[Pairing]:
         is named.
     """
     numbers = range(1, request.games + 1)
+    if request.handicap is not None:
+        return [Pairing(number, first_colour=1) for number in numbers]
     if request.start_positions is not None:
         starts = read_starts(
             request.start_positions, game, need_stronger=request.first_side == "stronger"

@@ -49,12 +49,26 @@ def play_game(
     clock: Clock = Clock(),  # noqa: B008 (an immutable default)
     opening: Sequence[int] = (),
     start: Position | None = None,
+    *,
+    is_timed: bool = False,
+    free_moves: int = 0,
 ) -> PlayedGame:
     """Play one game, from the end of `opening` on, and return its record. It begins with the
     position `start`; None is the game's own.
 
     A player who raises PlayerError, or plays what our rules forbid, loses, and the record says why.
     Two players who fail at the start: the first one loses.
+
+    Args:
+      game: the rules.
+      first: moves first.
+      second: the other player.
+      clock: of each player before its first move.
+      opening: moves that neither has chosen.
+      start: see above.
+      is_timed: the clocks run, and who oversteps its own loses; else every move has `clock`.
+      free_moves: Go: moves of the first mover before the first one of the second, which passes
+        meanwhile (AG16: free moves in place of handicap stones); below 2 there are none.
 
     Raises:
       ValueError: a move of the opening is not legal.
@@ -90,15 +104,37 @@ def play_game(
                 players[asked].observe(move)
     except PlayerError as error:
         return finish(f"{names[asked]}: {error}", asked, failed=True)
+    clocks, passes = [clock, clock], max(0, free_moves - 1)
     while not position.is_over:
         mover = position.to_play
+        if mover == 1 and passes > 0:
+            passes -= 1
+            move, position = _pass(position)
+            decisions.append(Decision(move.action))
+            try:
+                for asked in (0, 1):
+                    players[asked].observe(move)
+            except PlayerError as error:
+                return finish(f"{names[asked]}: {error}", asked, failed=True)
+            continue
         began = time.perf_counter()
         try:
-            decision = players[mover].choose(position, clock)
+            decision = players[mover].choose(position, clocks[mover])
         except PlayerError as error:
             return finish(f"{names[mover]}: {error}", mover, failed=True)
         finally:
             seconds[mover] += time.perf_counter() - began
+        if is_timed:
+            spent = time.perf_counter() - began
+            left = clocks[mover].after(spent)
+            if left is None:
+                return finish(
+                    f"{names[mover]}: loses on time, {spent:.2f} s for a move with "
+                    f"{clocks[mover].limit_seconds:.2f} s left",
+                    mover,
+                    failed=True,
+                )
+            clocks[mover] = left
         if decision.action == RESIGN:
             return finish(f"{names[mover]} resigns", mover)
         if not 0 <= decision.action < game.num_actions or not position.legal[decision.action]:
@@ -110,3 +146,9 @@ def play_game(
         except PlayerError as error:
             return finish(f"{names[1 - mover]}: {error}", 1 - mover, failed=True)
     return finish(PLAYED_OUT, None)
+
+
+def _pass(position: Position) -> tuple[Move, Position]:
+    """Return the pass in `position` of Go, and the position after it."""
+    passing = position.game.num_actions - 1
+    return Move(position, passing), position.play(passing)

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import tyro
 from tyro.conf import Positional
 from tyro.constructors import PrimitiveConstructorSpec
+
+from azero.players.clock import NO_CLOCK, TimeControl
 
 
 def _two_numbers(words: list[str]) -> tuple[float, float]:
@@ -81,8 +84,19 @@ class MatchRequest:
     sprt: Annotated[tuple[float, float], _TWO_NUMBERS] | None = None
     """ELO0,ELO1: stop as soon as a sequential test decides between these differences (errors
     5%)."""
+    clock: Annotated[TimeControl, tyro.conf.arg(name="")] = NO_CLOCK
+    """Games by the clock: a player without visits in its name thinks as long as it allows, and one
+    that oversteps it loses."""
+    handicap: int | None = None
+    """Go: the second player is Black in every game and has so many moves before the first player's
+    first one, which passes meanwhile; the komi stays (AG16 Extended Data Table 6: 4)."""
+    resign: float | None = None
+    """A network resigns when its chance to win is below this, in [0, 1] (AZ: 0.05)."""
+    resign_score: int | None = None
+    """A UCI or USI program resigns for after ten moves in a row at which it is so many centipawns
+    behind (AZ: 900)."""
     timeout: float = 60.0
-    """Seconds a program may take for an answer, and a player for a move."""
+    """Seconds a program may take for an answer, and without a clock a player for a move."""
     first_name: str | None = None
     """Name of the first player in records; default derived from it."""
     second_name: str | None = None
@@ -99,6 +113,18 @@ class MatchRequest:
             )
         if self.workers < 1:
             raise ValueError(f"a match has at least one worker, not {self.workers}")
+        self.clock.check()
+        if self.resign is not None and not 0.0 <= self.resign <= 1.0:
+            raise ValueError(f"resign is a chance to win in [0, 1], not {self.resign}")
+        if self.resign_score is not None and self.resign_score < 1:
+            raise ValueError(f"resign-score is at least 1 centipawn, not {self.resign_score}")
+        if self.handicap is not None:
+            if self.handicap < 2:
+                raise ValueError(f"handicap is at least 2 moves, not {self.handicap}")
+            if (self.openings, self.random_plies, self.start_positions, self.sprt) != (None,) * 4:
+                raise ValueError(
+                    "handicap excludes openings, random-plies, start-positions and sprt"
+                )
         if self.opening_moves is not None and self.openings is None:
             raise ValueError("opening-moves needs a file of openings")
         if self.random_plies is not None and (self.openings is not None or self.random_plies < 1):
@@ -114,6 +140,12 @@ class MatchRequest:
             )
 
     @property
+    def plays_singly(self) -> bool:
+        """Whether something asks for one game at a time where many at once would do."""
+        asked = (self.start_positions, self.handicap, self.resign)
+        return self.clock.is_set or asked != (None,) * 3
+
+    @property
     def command(self) -> dict[str, Any]:
         """What decides the games: all but where they are written and how many are played at
         once."""
@@ -122,6 +154,7 @@ class MatchRequest:
             for field in dataclasses.fields(self)
             if field.name not in ("out", "workers")
         }
+        facts["clock"] = dataclasses.asdict(self.clock) if self.clock.is_set else None
         for name in ("openings", "start_positions"):
             path: Path | None = facts[name]
             if path is not None:
@@ -159,3 +192,35 @@ class LadderRequest:
     """Games at once."""
     out: Path = Path("runs/ladder")
     """Directory of the matches; the same command continues."""
+
+
+@dataclass(frozen=True)
+class TournamentRequest:
+    """Let several players meet, each pair in a match, and rate them all in one list."""
+
+    players: Positional[tuple[str, ...]]
+    """Two players or more, as `azero match` takes them, or NAME=PLAYER."""
+    games: int = 20
+    """Games of each pair, even; colours alternate."""
+    komi: float | None = None
+    """Go: points for White; default as in `azero match`."""
+    size: int | None = None
+    """Go: points per side; the same."""
+    suicide: bool | None = None
+    """Go: whether suicide is legal; the same."""
+    random_plies: int | None = None
+    """Start every pair of games with this number of random legal moves."""
+    temperature_moves: int = 4
+    """Moves at the start of a game that a network draws from its search, so that games differ."""
+    clock: Annotated[TimeControl, tyro.conf.arg(name="")] = NO_CLOCK
+    """Games by the clock."""
+    seed: int = 0
+    """Random seed."""
+    timeout: float = 60.0
+    """Seconds a program may take for an answer."""
+    workers: int = 1
+    """Games at once, if a program takes part."""
+    anchor: str | None = None
+    """Name of the player at 0 Elo; default the first."""
+    out: Path = Path("runs/tournament")
+    """Directory of the matches; the same command continues, and more players may be named."""

@@ -16,7 +16,7 @@ from azero.players.external import MakePlayer
 from azero.players.play_style import PlayStyle
 from azero.players.player import Player, Position
 from azero.players.program import find_program
-from azero.players.program_specs import GnuShogiSpec, ProgramSpec, program_maker
+from azero.players.program_specs import GnuShogiSpec, ProgramSpec, UciSpec, program_maker
 from azero.players.searches import ENGINE, TRAINED, match_settings
 from azero.players.specs import (
     CheckpointSpec,
@@ -28,6 +28,8 @@ from azero.players.specs import (
     resolve,
     with_search,
 )
+from azero.players.thinking import Limits
+from azero.players.uci_go import OWN_MOVES
 from azero.settings import Config
 
 
@@ -57,10 +59,10 @@ class Side:
         }
 
 
-def plays_at_once(sides: Sequence[Side], has_start_positions: bool) -> bool:
+def plays_at_once(sides: Sequence[Side], plays_singly: bool) -> bool:
     """Whether the match is one of many games at once: between two networks with the searches of
-    their runs, from the beginning of the game."""
-    return not has_start_positions and all(
+    their runs, from the beginning of the game, without clock, handicap and resignation."""
+    return not plays_singly and all(
         isinstance(side.spec, NetworkSpec) and side.spec.search != ENGINE for side in sides
     )
 
@@ -80,13 +82,16 @@ def read_sides(request: MatchRequest) -> tuple[Side, ...]:
         if isinstance(spec, ThinkerSpec):
             resolved, config = resolve(spec)
             resolved = with_search(resolved, config, TRAINED)
-            if isinstance(resolved, NetworkSpec) and resolved.visits is None:
+            is_open = isinstance(resolved, NetworkSpec) and resolved.visits is None
+            if is_open and not request.clock.is_set:
                 resolved = dataclasses.replace(
                     resolved, visits=match_settings(config).num_simulations
                 )
             specs, configs = [*specs, resolved], [*configs, config]
         else:
             find_program(spec.command[0])
+            if isinstance(spec, UciSpec) and request.clock.is_set:
+                spec = spec.by_clock()
             specs, configs = [*specs, spec], [*configs, None]
     names = [name or spec.name for name, spec in zip(wanted, specs, strict=True)]
     if names[0] == names[1]:
@@ -96,6 +101,8 @@ def read_sides(request: MatchRequest) -> tuple[Side, ...]:
         ]
     if names[0] == names[1]:
         names[1] += " (2)"
+    if request.handicap is not None and request.second_name is None:
+        names[1] += f", {request.handicap} free moves"
     return tuple(Side(*side) for side in zip(texts, specs, configs, names, strict=True))
 
 
@@ -131,6 +138,8 @@ def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:
     rules: GameConfig = (
         trained if trained is not None and trained.name == name else GameConfig.default(name)
     )
+    if request.handicap is not None and not isinstance(rules, GoConfig):
+        raise ValueError(f"handicap is a setting of Go, not {name}")
     if isinstance(rules, GoConfig):
         rules = _go_rules(request, rules)
     elif (request.komi, request.size, request.suicide) != (None, None, None):
@@ -212,15 +221,35 @@ def _by(game: Game) -> str:
     return "x".join(map(str, game.board_shape))
 
 
+def _style(request: MatchRequest, rules: GameConfig) -> PlayStyle:
+    """Return how networks play in a match."""
+    style = PlayStyle(temperature_moves=request.temperature_moves)
+    if request.resign is not None:
+        threshold = 2.0 * request.resign - 1.0
+        style = dataclasses.replace(style, resign_threshold=threshold, resign_moves=1)
+    if request.clock.is_set:
+        own_moves = None if isinstance(rules, GoConfig) else OWN_MOVES
+        style = dataclasses.replace(style, limits=Limits(), own_moves=own_moves)
+    return style
+
+
 def player_maker(side: Side, request: MatchRequest, rules: GameConfig, worker: int) -> MakePlayer:
     """Return what makes the side's player of a game for one thread; a network's is loaded once and
     keeps its tree to itself."""
     if not isinstance(side.spec, ThinkerSpec):
-        return program_maker(side.spec, side.name, rules, request.timeout, request.seed)
-    style = PlayStyle(temperature_moves=request.temperature_moves)
-    player = load_any_thinker(
-        side.spec, rules, ThinkerSettings(style=style, seed=request.seed + worker)
+        return program_maker(
+            side.spec,
+            side.name,
+            rules,
+            request.timeout,
+            request.seed,
+            request.clock.clock() if request.clock.is_set else None,
+            request.resign_score,
+        )
+    settings = ThinkerSettings(
+        style=_style(request, rules), seed=request.seed + worker, by_clock=request.clock.is_set
     )
+    player = load_any_thinker(side.spec, rules, settings)
     player.name = side.name
     player.warm_up(Position.start(rules.build()))
 

@@ -54,6 +54,9 @@ def fit(config: Config, topology: Topology, plays: bool, announce: Announce) -> 
     if not plays:
         return config
 
+    if config.search.kept_room:
+        return _fit_games(config, devices, limit, hbm_bytes)
+
     def of_search(size: int) -> int:
         changed = _with_selfplay(config, search_batch=size)
         return hbm_bytes(changed, PlannedPrograms.play, f"searches of {size}")
@@ -65,6 +68,29 @@ def fit(config: Config, topology: Topology, plays: bool, announce: Announce) -> 
     start = min(_power_below(limit / trees), games & -games)
     search_batch = largest_fitting(start, of_search, limit, "selfplay.search-batch")
     return _with_selfplay(config, search_batch=search_batch)
+
+
+def _fit_games(
+    config: Config,
+    devices: int,
+    limit: float,
+    hbm_bytes: Callable[[Config, Callable[[PlannedPrograms], PlannedProgram], str], int],
+) -> Config:
+    """Return `config` with the most games of self-play whose trees, which are all kept from move to
+    move, fit, and dispatches for as many positions an iteration."""
+
+    def of_games(size: int) -> int:
+        changed = _with_selfplay(config, num_games=size * devices)
+        return hbm_bytes(changed, PlannedPrograms.play, f"{size} games with their trees")
+
+    search = config.search
+    game = config.game.build()
+    trees = tree_bytes(search.num_simulations, game, search.edge_width, search.kept_room)
+    start = min(_power_below(limit / trees), config.selfplay.num_games // devices)
+    games = devices * largest_fitting(start, of_games, limit, "selfplay.num-games")
+    selfplay = config.selfplay
+    dispatches = -(-selfplay.num_games * selfplay.dispatches_per_iteration // games)
+    return _with_selfplay(config, num_games=games, dispatches_per_iteration=dispatches)
 
 
 def _with_learner(config: Config, **changes: Any) -> Config:

@@ -60,6 +60,7 @@ class PlannedPrograms:
         self._plays = plays
         whole = functools.partial(mesh_lib.shapes, sharding=mesh_lib.replicated(mesh))
         split = functools.partial(mesh_lib.shapes, sharding=mesh_lib.batch_sharded(mesh))
+        self._split = split
         self._key = whole(jax.eval_shape(lambda: jax.random.key(0)))
         self._threshold = whole(jax.ShapeDtypeStruct((), jnp.float32))
         self._train = whole(jax.eval_shape(loop.learner.init, self._key))
@@ -102,8 +103,10 @@ class PlannedPrograms:
     def play(self) -> PlannedProgram:
         """Return one dispatch of self-play, with its search: of the last iteration, where their
         simulations differ."""
-        arguments = (self._params, self._carry, self._key, self._threshold, self._starts)
         selfplay = self._loop.programs.selfplay_at(self.config.run.iterations - 1)
+        assert self._carry is not None
+        carry = self._carry._replace(kept=self._split(jax.eval_shape(selfplay.new_trees)))
+        arguments = (self._params, carry, self._key, self._threshold, self._starts)
         lower = _lowering(selfplay.play, *arguments)
         return PlannedProgram("self-play", lower, (self._train, self._other))
 

@@ -41,7 +41,7 @@ from azero.types import PyTree
 
 FORM = (
     '"apv:DIR?visits=800&lambda=0.5&threshold=40&c-puct=5&beta=0.67&fpu=zero'
-    '&batch=16&policy-batch=16&replies=0", '
+    '&batch=16&policy-batch=16&replies=0&adaptive=0", '
     '"apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800"'
 )
 KINDS = {"policy": "policy2016", "value": "value2016", "rollout": "rollout2016", "tree": "tree2016"}
@@ -50,6 +50,8 @@ _VIRTUAL_LOSS = 3
 """n_vl (AG16: 3)."""
 _BATCH = 16
 """Leaves evaluated together (AG16: 40 threads)."""
+_SWITCHES = {"replies": "has_replies", "adaptive": "is_adaptive"}
+"""Options that are 0 or 1, and their fields."""
 _EXPORTED = "checkpoint"
 """Name of a directory with only a network, which does not identify its run."""
 
@@ -89,6 +91,8 @@ class ApvSpec:
     has_replies: bool = False
     """Rollouts repeat the reply of the last rollout that they won (see
     `azero.games.go.rollouts.replies`)."""
+    is_adaptive: bool = False
+    """n_thr follows the length of the policy network's queue (`MixSettings.is_adaptive`)."""
     label: str | None = None
     """Name of the player in results; None is the name of the policy's directory."""
 
@@ -117,6 +121,7 @@ class ApvSpec:
         ]
         parts += [] if self.fpu is None else [f"fpu {self.fpu}"]
         parts += ["replies"] if self.has_replies else []
+        parts += ["adaptive"] if self.is_adaptive else []
         return ", ".join(parts)
 
     @property
@@ -142,7 +147,8 @@ class ApvSpec:
     def mix_settings(self) -> MixSettings:
         """How leaves are evaluated."""
         given = self._given("threshold", "beta", "policy_batch")
-        return MixSettings(asks_values=self.rule.mixing < 1.0, **given)
+        asks_values = self.rule.mixing < 1.0
+        return MixSettings(asks_values=asks_values, is_adaptive=self.is_adaptive, **given)
 
     def _given(self, *names: str) -> dict[str, Any]:
         return {name: value for name in names if (value := getattr(self, name)) is not None}
@@ -207,8 +213,8 @@ def _setting(key: str, value: str) -> dict[str, Any]:
         return {key.replace("-", "_"): float(value)}
     if key == "fpu" and value in get_args(FirstPlay):
         return {key: value}
-    if key == "replies" and value in ("0", "1"):
-        return {"has_replies": value == "1"}
+    if key in _SWITCHES and value in ("0", "1"):
+        return {_SWITCHES[key]: value == "1"}
     if key == "lambda":
         return {"mixing": float(value)}
     raise ValueError(key)
@@ -237,13 +243,16 @@ def apv_config(spec: ApvSpec) -> Config:
     return configs["policy"]
 
 
-def load_apv(spec: ApvSpec, rules: GameConfig | None = None, seed: int = 0) -> TreePlayer:
+def load_apv(
+    spec: ApvSpec, rules: GameConfig | None = None, seed: int = 0, by_clock: bool = False
+) -> TreePlayer:
     """Load the networks as a player with one tree for its game.
 
     Args:
       spec: the networks and how they play.
       rules: what is played; the board is the networks'. None is the policy network's training.
       seed: of all random draws.
+      by_clock: without visits in its name the player's clock alone limits a move.
 
     Raises:
       CheckpointError: a directory holds no network, or a damaged one.
@@ -255,7 +264,8 @@ def load_apv(spec: ApvSpec, rules: GameConfig | None = None, seed: int = 0) -> T
         raise ValueError(
             f"{spec.name} knows go on {_by(board)} and cannot play go on {_by(game.board_shape)}"
         )
-    limits = ALPHAGO2016.limits if spec.visits is None else Limits(visits=spec.visits)
+    usual = Limits() if by_clock else ALPHAGO2016.limits
+    limits = usual if spec.visits is None else Limits(visits=spec.visits)
     return TreePlayer(
         cast(Game, game),
         _load_evaluator(spec, game, trained, seed),

@@ -87,7 +87,14 @@ class GtpPlayer:
     """A GTP program as a Player: a new process for every game."""
 
     def __init__(
-        self, name: str, command: Sequence[str], *, size: int, komi: float, timeout: float = 60.0
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        size: int,
+        komi: float,
+        timeout: float = 60.0,
+        clock: Clock | None = None,
     ) -> None:
         """Make a player; nothing is started before `reset`.
 
@@ -97,8 +104,10 @@ class GtpPlayer:
           size: points per side of the board.
           komi: points added to White's area.
           timeout: seconds that the program may take over an answer.
+          clock: its clock at the start of a game, which it is told; None is none.
         """
         self.name = name
+        self._clock = clock
         self._command = list(command)
         self._settings = (f"boardsize {size}", f"komi {komi:g}", "clear_board")
         self._timeout = timeout
@@ -115,6 +124,8 @@ class GtpPlayer:
         self._program = GtpProgram(self._command, self._timeout)
         for setting in self._settings:
             self._program.ask(setting)
+        if self._clock is not None:
+            self._program.ask(_time_settings(self._clock, self._knows))
 
     def choose(self, position: Position, clock: Clock) -> Decision:
         """Ask for a move.
@@ -122,7 +133,10 @@ class GtpPlayer:
         Raises:
           PlayerError: the program failed, or its move is not legal under our rules.
         """
-        answer = self._running().ask(f"genmove {_colour(position.to_play)}", clock.seconds_per_move)
+        program, colour = self._running(), _colour(position.to_play)
+        if self._clock is not None and clock.main_seconds is not None:
+            program.ask(f"time_left {colour} {_time_left(clock)}")
+        answer = program.ask(f"genmove {colour}", clock.limit_seconds)
         if answer.lower() == "resign":
             return Decision(RESIGN)
         try:
@@ -147,16 +161,14 @@ class GtpPlayer:
         """
         try:
             program = self._running()
-            if program.ask("known_command final_score").lower() != "true" or self._counts_territory(
-                program
-            ):
+            if not self._knows("final_score") or self._counts_territory(program):
                 return None
             return program.ask("final_score") or None
         except PlayerError:
             return None
 
     def _counts_territory(self, program: GtpProgram) -> bool:
-        if program.ask("known_command kata-get-rules").lower() == "true":
+        if self._knows("kata-get-rules"):
             return "TERRITORY" in program.ask("kata-get-rules").upper()
         return program.ask("name") == "GNU Go" and "--chinese-rules" not in self._command
 
@@ -167,10 +179,39 @@ class GtpPlayer:
             self._program.close()
             self._program = None
 
+    def _knows(self, command: str) -> bool:
+        return self._running().ask(f"known_command {command}").lower() == "true"
+
     def _running(self) -> GtpProgram:
         if self._program is None:
             raise PlayerError("has not been started")
         return self._program
+
+
+def _time_settings(clock: Clock, knows: Callable[[str], bool]) -> str:
+    """Return the GTP command that tells a program its clock.
+
+    Byo-yomi with several periods and increments have no command in the protocol. Programs that know
+    neither kgs-time_settings nor kata-time_settings are told of one period, or of no increment,
+    which is less than they have.
+    """
+    if clock.seconds_per_move is not None:
+        # The protocol has whole seconds, and period 0 would mean no limit at all.
+        return f"time_settings 0 {max(1, int(clock.seconds_per_move))} 1"
+    main = int(clock.main_seconds or 0)
+    if clock.periods and knows("kgs-time_settings"):
+        return f"kgs-time_settings byoyomi {main} {int(clock.period_seconds)} {clock.periods}"
+    if clock.increment_seconds and knows("kata-time_settings"):
+        return f"kata-time_settings fischer {main} {clock.increment_seconds:g}"
+    period = int(clock.period_seconds)
+    return f"time_settings {main} {period} {1 if period else 0}"
+
+
+def _time_left(clock: Clock) -> str:
+    """Return the seconds and stones of time_left: the main time, then the period."""
+    if clock.main_seconds or not clock.periods:
+        return f"{int(clock.main_seconds or 0)} 0"
+    return f"{int(clock.period_seconds)} {clock.periods}"
 
 
 def _colour(to_play: int) -> str:
@@ -182,13 +223,19 @@ MakePlayer = Callable[[int], Player]
 
 
 def program_player(
-    name: str, command: Sequence[str], size: int, komi: float, timeout: float, first_seed: int
+    name: str,
+    command: Sequence[str],
+    size: int,
+    komi: float,
+    timeout: float,
+    first_seed: int,
+    clock: Clock | None = None,
 ) -> MakePlayer:
     """Return what makes the program's player; `{seed}` in a word of the command becomes
     `first_seed` plus the number of the game."""
 
     def make(number: int) -> Player:
         words = [word.replace("{seed}", str(first_seed + number)) for word in command]
-        return GtpPlayer(name, words, size=size, komi=komi, timeout=timeout)
+        return GtpPlayer(name, words, size=size, komi=komi, timeout=timeout, clock=clock)
 
     return make

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from azero.games.game import Game
+from azero.players.clock import LAG_SECONDS
 from azero.players.notation import NOTATIONS
 from azero.players.player import RESIGN, Clock, Decision, Move, PlayerError, Position
 from azero.players.program import ExternalProgram
@@ -22,6 +23,24 @@ _KEPT_LINES, _KEPT_CHARACTERS = 1000, 4096
 hundred."""
 
 
+RESIGN_MOVES = 10
+"""Moves in a row for `UciPlayer`'s resign_score (AZ, methods: -900 centipawns for ten moves)."""
+_SCORE = re.compile(r"\bscore (cp|mate) ([-+]?\d+)")
+
+
+def _clock_words(clock: Clock, protocol: str) -> str:
+    """Return what follows `go` for a player's clock, which stands for its opponent's, too; a fixed
+    time for a move is less LAG_SECONDS, or half of it."""
+    if clock.seconds_per_move is not None or clock.main_seconds is None:
+        seconds = clock.seconds_per_move or 1.0
+        return f"movetime {round(1000 * max(seconds - LAG_SECONDS, seconds / 2))}"
+    main, added = round(1000 * clock.main_seconds), round(1000 * clock.increment_seconds)
+    words = f"wtime {main} btime {main}"
+    if protocol == "usi":
+        return f"btime {main} wtime {main} byoyomi {round(1000 * clock.period_seconds)}"
+    return f"{words} winc {added} binc {added}"
+
+
 class UciPlayer:
     """A UCI or USI program as a Player: a new process for every game."""
 
@@ -34,6 +53,7 @@ class UciPlayer:
         options: Sequence[tuple[str, str]] = (),
         go: str,
         timeout: float = 60.0,
+        resign_score: int | None = None,
     ) -> None:
         """Make a player; nothing is started before `reset`.
 
@@ -43,16 +63,20 @@ class UciPlayer:
           game: chess, which is played by UCI, or shogi, by USI. A game begins with the first
             position that the player is shown.
           options: names and values for `setoption`; capitals do not matter.
-          go: what follows `go` at every move, such as "nodes 1000".
+          go: what follows `go` at every move, such as "nodes 1000"; empty tells it its clock.
           timeout: seconds that the program may take over an answer.
+          resign_score: it resigns after RESIGN_MOVES moves in a row at which it says that it is at
+            least so many centipawns behind; None is when it says so itself.
         """
+        self._resign_score = resign_score
+        self._bad_moves = 0
         self.name = name
         self._command = list(command)
         self._notation = NOTATIONS[game.name]
         self._usual: str = getattr(type(game), self._notation.keyword)
         self._start = ""
         self._options = list(options)
-        self._go = f"go {go}"
+        self._go = go
         self._timeout = timeout
         self._moves: list[str] = []
         self._program: ExternalProgram | None = None
@@ -65,7 +89,7 @@ class UciPlayer:
           PlayerError: it failed.
         """
         self.close()
-        self._start, self._moves = "", []
+        self._start, self._moves, self._bad_moves = "", [], 0
         program = self._program = ExternalProgram(self._command)
         protocol = self._notation.protocol
         known = self._ask(protocol, lambda line: line == f"{protocol}ok")
@@ -90,11 +114,13 @@ class UciPlayer:
         self._begin(position)
         moves = f" moves {' '.join(self._moves)}" if self._moves else ""
         program.send(f"position {self._start}{moves}", "position")
-        answer = self._ask(
-            self._go, lambda line: line.split()[:1] == ["bestmove"], clock.seconds_per_move
-        )[-1].split()
+        go = self._go or _clock_words(clock, self._notation.protocol)
+        lines = self._ask(
+            f"go {go}", lambda line: line.split()[:1] == ["bestmove"], clock.limit_seconds
+        )
+        answer = lines[-1].split()
         name = answer[1] if len(answer) > 1 else ""
-        if name == "resign":
+        if name == "resign" or self._gives_up(lines):
             return Decision(RESIGN)
         if name == "win":
             raise PlayerError("declares a win that the rules do not give it")
@@ -106,6 +132,17 @@ class UciPlayer:
             raise PlayerError(f"illegal move: {error}") from error
         self._moves.append(name)
         return Decision(action)
+
+    def _gives_up(self, lines: Sequence[str]) -> bool:
+        """Count moves in a row with a last score below the limit, and return whether they are
+        enough."""
+        if self._resign_score is None:
+            return False
+        scores = [found for line in lines if (found := _SCORE.search(line))]
+        kind, number = scores[-1].groups() if scores else ("cp", "0")
+        is_bad = int(number) <= (-self._resign_score if kind == "cp" else -1)
+        self._bad_moves = self._bad_moves + 1 if is_bad else 0
+        return self._bad_moves >= RESIGN_MOVES
 
     def observe(self, move: Move) -> None:
         """Take note of a move; the next question tells the program all of them."""
@@ -194,7 +231,7 @@ class GnuShogiPlayer:
           PlayerError: the program failed, or its move is not legal under our rules.
         """
         line = self._ask(
-            "go", r"\d+\. \.\.\. \S+|[Rr]esigns|Drawn game|mates!", clock.seconds_per_move
+            "go", r"\d+\. \.\.\. \S+|[Rr]esigns|Drawn game|mates!", clock.limit_seconds
         )
         if "esigns" in line:
             return Decision(RESIGN)

@@ -9,7 +9,7 @@ from pathlib import Path
 from azero.games.settings import GameConfig
 from azero.interop.onnx_file import OnnxNetwork
 from azero.players.play_style import PlayStyle
-from azero.players.searches import symmetry_of, with_eyes_last
+from azero.players.searches import Constants, symmetry_of, with_eyes_last
 from azero.players.tree_player import TreePlayer
 from azero.search.leaf import outside_leaf
 from azero.search.single.parallel import TreeSettings
@@ -26,12 +26,14 @@ class LeelaSpec:
     """As in `azero.players.specs.CheckpointSpec`; in matches 1,600 by default (AGZ)."""
     search: str | None = None
     """The same."""
+    constants: Constants = ()
+    """The same."""
 
     @property
     def name(self) -> str:
         """How results call it."""
         name = self.file.name.removesuffix(".gz").removesuffix(".txt")
-        return ", ".join([f"leela {name}", *search_words(self.visits, self.search)])
+        return ", ".join([f"leela {name}", *search_words(self.visits, self.search, self.constants)])
 
 
 @dataclass(frozen=True)
@@ -49,10 +51,13 @@ class OnnxSpec:
         return ", ".join([f"onnx {self.file.stem}", *search_words(self.visits, None)])
 
 
-def search_words(visits: int | None, search: str | None) -> list[str]:
+def search_words(visits: int | None, search: str | None, constants: Constants = ()) -> list[str]:
     """Return what a name says of the search: without visits there is none."""
     words = [] if visits is None else [f"{visits} visits"]
-    return words if search is None or visits == 0 else [*words, search]
+    if visits == 0:
+        return words
+    words += [] if search is None else [search]
+    return [*words, *(f"{name.replace('_', '-')} {value:g}" for name, value in constants)]
 
 
 def load_onnx(

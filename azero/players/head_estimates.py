@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from azero.games.game import Game, Scored
 from azero.networks.network import Network, Outputs
-from azero.search.single.packed import PackedPosition, pad_rows, unpack_state
+from azero.search.single.packed import PackedPosition, pad_rows, states_of, unpack_state
 from azero.types import Array, PyTree
 
 E = TypeVar("E")
@@ -63,7 +63,7 @@ class Estimator(Generic[E]):
         new = list(missing.values())
         for start in range(0, len(new), _BATCH):
             chunk = new[start : start + _BATCH]
-            rows = pad_rows([p.state for p in chunk], 1 if len(chunk) == 1 else _BATCH)
+            rows = pad_rows(states_of(chunk), 1 if len(chunk) == 1 else _BATCH)
             estimates = jax.device_get(self._estimate(self._params, rows))
             for index, position in enumerate(chunk):
                 self._found[position.content] = jax.tree.map(
@@ -77,7 +77,7 @@ class Estimator(Generic[E]):
     def warm_up(self, position: PackedPosition) -> None:
         """Compile the programs."""
         for size in (1, _BATCH):
-            self._estimate(self._params, pad_rows([position.state], size))
+            self._estimate(self._params, pad_rows(states_of([position]), size))
 
 
 def draws_estimator(game: Game, network: Network, params: PyTree) -> Estimator[float] | None:

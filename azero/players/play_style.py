@@ -39,6 +39,9 @@ class PlayStyle:
     """Play a move that wins the game at once without a search."""
     lag_seconds: float = LAG_SECONDS
     """Held back from every time limit of a clock."""
+    own_moves: float | None = None
+    """Own moves over which a clock's main time is shared out (AZ: 20); None is by the board, see
+    `thinking_seconds`."""
     stop_early: bool = True
     """With a clock: stop when no other move can catch up with the most visited one."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shlex
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from urllib.parse import parse_qsl
 from azero.games.go.settings import GoConfig
 from azero.games.settings import GameConfig
 from azero.models.naming import PROTOCOL_GAMES
+from azero.players.clock import Clock
 from azero.players.external import MakePlayer, program_player
 from azero.players.external_moves import GnuShogiPlayer, UciPlayer
 from azero.players.player import Player
@@ -52,13 +54,18 @@ class UciSpec:
     options: tuple[tuple[str, str], ...] = ()
     """For setoption."""
     go: str = _DEFAULT_GO
-    """What follows `go`."""
+    """What follows `go`; empty is the clock."""
 
     @property
     def name(self) -> str:
         """How results call it."""
         shown = [f"{name} {value}" for name, value in self.options if name != "UCI_LimitStrength"]
-        return ", ".join([Path(self.command[0]).name, *shown, self.go])
+        return ", ".join([Path(self.command[0]).name, *shown, *([self.go] if self.go else [])])
+
+    def by_clock(self) -> UciSpec:
+        """Return the program in a match by the clock: without limits of its own it is told the
+        time."""
+        return dataclasses.replace(self, go="") if self.go == _DEFAULT_GO else self
 
     @property
     def long_name(self) -> str:
@@ -137,10 +144,18 @@ def _uci_spec(
 
 
 def program_maker(
-    spec: ProgramSpec, name: str, rules: GameConfig, timeout: float, first_seed: int
+    spec: ProgramSpec,
+    name: str,
+    rules: GameConfig,
+    timeout: float,
+    first_seed: int,
+    clock: Clock | None = None,
+    resign_score: int | None = None,
 ) -> MakePlayer:
     """Return what makes the program's player of a game, which is called `name`; `{seed}` in a GTP
     program's command becomes `first_seed` plus the game's number.
+
+    `clock` is each player's at the start of a game, and `resign_score` as in `UciPlayer`.
 
     Raises:
       ValueError: there is no such program.
@@ -148,13 +163,19 @@ def program_maker(
     command = [find_program(spec.command[0]), *spec.command[1:]]
     if isinstance(spec, GtpSpec):
         assert isinstance(rules, GoConfig)
-        return program_player(name, command, rules.size[0], rules.komi, timeout, first_seed)
+        return program_player(name, command, rules.size[0], rules.komi, timeout, first_seed, clock)
 
     def make_player(number: int) -> Player:
         if isinstance(spec, GnuShogiSpec):
             return GnuShogiPlayer(name, command, depth=spec.depth, timeout=timeout)
         return UciPlayer(
-            name, command, rules.build(), options=spec.options, go=spec.go, timeout=timeout
+            name,
+            command,
+            rules.build(),
+            options=spec.options,
+            go=spec.go,
+            timeout=timeout,
+            resign_score=resign_score,
         )
 
     return make_player

@@ -30,8 +30,8 @@ def lower_bounds(node: Node, rule: Rule) -> np.ndarray:
     """
     if isinstance(rule, AlphaGo2016):
         return rule.values(node)
-    visits, values = node.visits[: node.tried], mean_values(node)
-    variances = np.maximum(node.squares[: node.tried] / visits - values**2, 0.0)
+    visits, values = node.visits, mean_values(node)
+    variances = np.maximum(node.edges["squares"] / visits - values**2, 0.0)
     smoothed = (visits * variances + _PRIOR_VARIANCE) / (visits + 1.0)
     bounds: np.ndarray = np.maximum(values - _DEVIATIONS * np.sqrt(smoothed / visits), -1.0)
     return bounds
@@ -45,7 +45,7 @@ def order_moves(node: Node, rule: Rule, choice: str) -> list[int]:
     order = rule.order(node)
     if choice == "visits" or not order or not isinstance(rule, Puct):
         return order
-    visits, lower = node.visits[: node.tried], lower_bounds(node, rule)
+    visits, lower = node.visits, lower_bounds(node, rule)
     enough = visits >= _SHARE_OF_MOST * visits.max()
     return sorted(order, key=lambda edge: (not enough[edge], -lower[edge] if enough[edge] else 0.0))
 
@@ -70,7 +70,7 @@ def describe_moves(
     priors = dict(zip(evaluation.actions.tolist(), evaluation.priors.tolist(), strict=True))
     infos = []
     for edge in order:
-        action, visits = int(node.evaluation.actions[edge]), int(node.visits[edge])
+        action, visits = int(node.actions[edge]), int(node.visits[edge])
         line = principal_variation(node, edge)
         value, bound = float(values[edge]), float(lower[edge])
         infos.append(MoveInfo(action, visits, value, priors[action], bound, *line))
@@ -87,11 +87,11 @@ class Variation(NamedTuple):
 
 def principal_variation(node: Node, edge: int) -> Variation:
     """Return the line of most visited moves that begins with `edge`."""
-    actions, visits = [int(node.evaluation.actions[edge])], [int(node.visits[edge])]
-    child = node.children[edge]
+    actions, visits = [int(node.actions[edge])], [int(node.visits[edge])]
+    child = node.child(edge)
     while isinstance(child, Node) and child.tried:
-        edge = int(np.argmax(child.visits[: child.tried]))
-        actions.append(int(child.evaluation.actions[edge]))
+        edge = int(np.argmax(child.visits))
+        actions.append(int(child.actions[edge]))
         visits.append(int(child.visits[edge]))
-        child = child.children[edge]
+        child = child.child(edge)
     return Variation(tuple(actions), tuple(visits))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import get_args
+from typing import Any, get_args
 
 from azero.games.game import Game
 from azero.games.go.rules import Go
@@ -21,6 +21,27 @@ from azero.search.single.parallel import TreeSettings
 from azero.search.single.selection import Gumbel, rule_of
 from azero.settings import Config
 
+Constants = tuple[tuple[str, float], ...]
+"""Names and values of settings of a search, other than its own."""
+CONSTANTS = (
+    "c_puct",
+    "pb_c_base",
+    "pb_c_init",
+    "first_play_reduction",
+    "variance_scale",
+    "stdev_prior",
+    "stdev_prior_weight",
+    "c_visit",
+    "c_scale",
+    "max_considered",
+)
+"""Settings of searches (`azero.search.settings`) that a player's name may give."""
+TREE_CONSTANTS = ("batch", "virtual_loss")
+"""The same of the tree of ENGINE (`TreeSettings`)."""
+TIME_CONSTANTS = ("own_moves", "lag_seconds")
+"""The same of how a player uses its clock (`azero.players.play_style.PlayStyle`)."""
+WHOLE_CONSTANTS = ("max_considered", *TREE_CONSTANTS)
+"""Those that are whole numbers."""
 ENGINE: Search = "engine"
 TRAINED: Search = "trained"
 SEARCHES: tuple[str, ...] = get_args(Search)
@@ -65,29 +86,49 @@ def rule_name(config: SearchConfig) -> str:
     return config.puct_form if is_published else TRAINED
 
 
-def search_settings(config: Config, search: str) -> SearchConfig:
-    """Return the settings of a search other than ENGINE: the run's in matches, by the rule that
-    `search` names."""
-    settings = match_settings(config)
-    if search in (TRAINED, rule_name(settings)):
-        return settings
-    if search == "gumbel":
-        return settings.as_kind("gumbel").without_noise()
-    published = {"puct_form": search, "first_play": "form", "variance_scale": 0.0}
-    return settings.as_kind("puct").without_noise().replace(**published)
-
-
-def tree_settings(config: Config, search: str, num_actions: int) -> TreeSettings:
-    """Return how one tree searches as `search` says: as an engine, or as the search of many games
-    at once does.
+def search_settings(config: Config, search: str, constants: Constants = ()) -> SearchConfig:
+    """Return the settings of a search: the run's in matches, by the rule that `search` names, or
+    those of ENGINE, with other `constants`.
 
     Raises:
-      ValueError: the search plays many games at once and no single one.
+      ValueError: the search has no such constant, or not with this value.
+    """
+    settings = match_settings(config)
+    if search == ENGINE:
+        settings = PuctConfig(puct_form="alphazero", first_play="reduced").without_noise()
+    elif search == "gumbel" and search != rule_name(settings):
+        settings = settings.as_kind("gumbel").without_noise()
+    elif search not in (TRAINED, rule_name(settings)):
+        published = {"puct_form": search, "first_play": "form", "variance_scale": 0.0}
+        settings = settings.as_kind("puct").without_noise().replace(**published)
+    others = (*TREE_CONSTANTS, *TIME_CONSTANTS)
+    given = {name: value for name, value in constants if name not in others}
+    if unknown := [name for name in given if not hasattr(settings, name)]:
+        known = [name for name in CONSTANTS if hasattr(settings, name)]
+        raise ValueError(
+            f"{unknown[0].replace('_', '-')} is no setting of the search {search}; it has "
+            f"{', '.join(known).replace('_', '-')}"
+        )
+    whole = {name: int(value) for name, value in given.items() if name in WHOLE_CONSTANTS}
+    return settings.replace(**{**given, **whole})
+
+
+def tree_settings(
+    config: Config, search: str, num_actions: int, constants: Constants = ()
+) -> TreeSettings:
+    """Return how one tree searches as `search` says: as an engine, or as the search of many games
+    at once does, with other `constants`.
+
+    Raises:
+      ValueError: the search plays many games at once and no single one, or has no such constant.
     """
     symmetry = symmetry_of(config)
+    settings = search_settings(config, search, constants)
+    tree: dict[str, Any] = {name: int(value) for name, value in constants if name in TREE_CONSTANTS}
     if search == ENGINE:
-        return TreeSettings(symmetry=symmetry)
-    settings = search_settings(config, search)
+        return TreeSettings(rule=rule_of(settings, num_actions), symmetry=symmetry, **tree)
+    if tree:
+        raise ValueError(f"{', '.join(tree).replace('_', '-')} is of the search engine alone")
     rule = rule_of(settings, num_actions)
     return TreeSettings(
         batch=rule.max_considered
@@ -98,7 +139,7 @@ def tree_settings(config: Config, search: str, num_actions: int) -> TreeSettings
         cache_size=0
         if symmetry == "random"
         else TreeSettings.cache_size,  # every leaf has a symmetry of its own
-        keeps_tree=False,
+        keeps_tree=settings.kept_room > 0,
         edge_width=settings.edge_width,
         max_depth=settings.max_depth,
     )

@@ -33,9 +33,14 @@ from azero.players.program_specs import ProgramSpec, parse_program
 from azero.players.random_moves import FORM as RANDOM_FORM
 from azero.players.random_moves import RandomMovesSpec, load_random_moves
 from azero.players.searches import (
+    CONSTANTS,
     ENGINE,
     SEARCHES,
+    TIME_CONSTANTS,
     TRAINED,
+    TREE_CONSTANTS,
+    WHOLE_CONSTANTS,
+    Constants,
     match_leaf,
     rule_name,
     search_settings,
@@ -44,6 +49,7 @@ from azero.players.searches import (
 )
 from azero.players.tree_player import TreePlayer
 from azero.search.batched.policy import make_policy
+from azero.search.batched.reuse import NewTreesFn, make_new_trees
 from azero.search.leaf import symmetry_network_leaf
 from azero.search.search import SearchFn
 from azero.search.single.parallel import TreeSettings
@@ -69,6 +75,8 @@ class CheckpointSpec:
     search: str | None = None
     """One of SEARCHES, or the name of the run's own search (`with_search`); None is TRAINED in
     matches and ENGINE in engines."""
+    constants: Constants = ()
+    """Settings of the search other than its own."""
 
     @property
     def name(self) -> str:
@@ -77,7 +85,7 @@ class CheckpointSpec:
             [
                 self.workdir.name,
                 *([] if self.iteration is None else [f"iteration {self.iteration}"]),
-                *search_words(self.visits, self.search),
+                *search_words(self.visits, self.search, self.constants),
             ]
         )
 
@@ -97,11 +105,18 @@ class RandomNetSpec:
     filters: int | None = None
     search: str | None = None
     """As in `CheckpointSpec`."""
+    constants: Constants = ()
+    """As in `CheckpointSpec`."""
 
     @property
     def name(self) -> str:
         """How results call it."""
-        return ", ".join([f"random {self.experiment}", *search_words(self.visits, self.search)])
+        return ", ".join(
+            [
+                f"random {self.experiment}",
+                *search_words(self.visits, self.search, self.constants),
+            ]
+        )
 
     @property
     def config(self) -> Config:
@@ -137,6 +152,8 @@ class ThinkerSettings:
     """Visits in a player's name override those of `style.limits`."""
     seed: int = 0
     """Seed of all random draws."""
+    by_clock: bool = False
+    """Whether without visits in its name the player's clock alone limits a move."""
 
 
 class Loaded(NamedTuple):
@@ -147,6 +164,8 @@ class Loaded(NamedTuple):
     search: SearchFn
     params: PyTree
     """Inference parameters."""
+    new_trees: NewTreesFn | None
+    """Makes the trees of a search that keeps them from move to move."""
 
 
 def parse_player(text: str) -> ThinkerSpec | ProgramSpec:
@@ -205,19 +224,36 @@ def _options(text: str, named: NetworkName) -> dict[str, Any]:
     """Return the options in the query of the player's name `text`."""
     _, _, numbers, has_search = _KINDS[named.kind]
     query, options = named.query, dict[str, Any]()
+    constants = dict[str, float]()
     for name, value in parse_qsl(query, keep_blank_values=True):
         if has_search and name == "search" and value in SEARCHES:
             options[name] = value
+        elif has_search and (constant := name.replace("-", "_")) in _CONSTANTS:
+            constants[constant] = _number(text, name, value)
         elif name in numbers and value.isdigit():
             options[name] = int(value)
         else:
             known = [f"{number}=NUMBER" for number in numbers] or ["no options"]
-            known += [f"search={'|'.join(SEARCHES)}"] if has_search else []
+            known += [f"search={'|'.join(SEARCHES)}", "settings of it"] if has_search else []
             raise ValueError(
                 f"{name}={value} in {text!r} is not understood; a {named.kind} takes "
                 f"{' and '.join(known)}"
             )
-    return options
+    return options | ({"constants": tuple(sorted(constants.items()))} if constants else {})
+
+
+_CONSTANTS = (*CONSTANTS, *TREE_CONSTANTS, *TIME_CONSTANTS)
+
+
+def _number(text: str, name: str, value: str) -> float:
+    """Return a setting of the search in the player's name `text`."""
+    try:
+        number = float(value)
+    except ValueError:
+        raise ValueError(f"{name}={value} in {text!r} is not a number") from None
+    if name.replace("-", "_") in WHOLE_CONSTANTS and not number.is_integer():
+        raise ValueError(f"{name}={value} in {text!r} is not a whole number")
+    return number
 
 
 def resolve(spec: ThinkerSpec) -> tuple[ThinkerSpec, Config]:
@@ -254,6 +290,7 @@ def with_search(spec: ThinkerSpec, config: Config, default: str) -> ThinkerSpec:
     if not isinstance(spec, NetworkSpec):
         return spec
     search = spec.search or default
+    search_settings(config, search, spec.constants)  # says what it does not have
     return dataclasses.replace(
         spec, search=rule_name(config.search) if search == TRAINED else search
     )
@@ -269,11 +306,14 @@ def load_player(spec: NetworkSpec, rules: GameConfig | None = None) -> Loaded:
     """
     config, game, network, params = _load(spec, rules)
     leaf = match_leaf(config, game, network)
-    settings = search_settings(config, spec.search or TRAINED)
+    settings = search_settings(config, spec.search or TRAINED, spec.constants)
     if spec.visits is not None:
         settings = dataclasses.replace(settings, num_simulations=max(1, spec.visits))
     search = make_policy(game, leaf) if spec.visits == 0 else settings.build(game, leaf)
-    return Loaded(config, game, search, params)
+    new_trees = (
+        None if spec.visits == 0 else make_new_trees(settings, game, settings.num_simulations)
+    )
+    return Loaded(config, game, search, params, new_trees)
 
 
 def load_any_thinker(
@@ -283,10 +323,10 @@ def load_any_thinker(
 ) -> TreePlayer:
     """Load a player of ours with one tree for its game, as `load_thinker` does.
 
-    AlphaGo of 2016 takes only the seed from `settings`.
+    AlphaGo of 2016 takes only the seed and `by_clock` from `settings`.
     """
     if isinstance(spec, ApvSpec):
-        return load_apv(spec, rules, settings.seed)
+        return load_apv(spec, rules, settings.seed, settings.by_clock)
     if isinstance(spec, OnnxSpec):
         return load_onnx(spec, rules, settings.tree, settings.style, settings.seed)
     if isinstance(spec, RandomMovesSpec):
@@ -313,14 +353,21 @@ def load_thinker(
     """
     config, game, network, params = _load(spec, rules)
     search = spec.search or ENGINE
-    tree = settings.tree or tree_settings(config, search, game.num_actions)
+    tree = settings.tree or tree_settings(config, search, game.num_actions, spec.constants)
     style = (
         settings.style if search == ENGINE else dataclasses.replace(settings.style, choice="visits")
     )
+    timing = {name: value for name, value in spec.constants if name in TIME_CONSTANTS}
+    style = dataclasses.replace(style, **timing)  # type: ignore[arg-type]
     if spec.visits is not None:
-        style = dataclasses.replace(
-            style, limits=dataclasses.replace(style.limits, visits=spec.visits)
+        # The searches of runs count new simulations where they keep trees, the engine search all.
+        counts_new = search != ENGINE and tree.keeps_tree
+        limits = (
+            dataclasses.replace(style.limits, visits=None, playouts=spec.visits)
+            if counts_new
+            else dataclasses.replace(style.limits, visits=spec.visits)
         )
+        style = dataclasses.replace(style, limits=limits)
     leaf = with_eyes_last(config, game, symmetry_network_leaf(game, network.infer))
     evaluator = tree.make_evaluator(game, leaf, params, settings.seed)
     name = with_search(spec, config, ENGINE).name

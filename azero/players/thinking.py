@@ -29,11 +29,17 @@ class Limits:
     """New visits."""
     seconds: float | None = None
 
-    def under(self, clock: Clock, position: Position, lag_seconds: float) -> Limits:
-        """Return these limits with the time that `clock` allows for a move in `position`; these
-        themselves where it allows any."""
+    def under(
+        self,
+        clock: Clock,
+        position: Position,
+        lag_seconds: float,
+        own_moves: float | None = None,
+    ) -> Limits:
+        """Return these limits with the time that `clock` allows for a move in `position` (see
+        `thinking_seconds`); these themselves where it allows any."""
         num_points = position.game.board_shape[0] * position.game.board_shape[1]
-        allowed = thinking_seconds(clock, len(position.actions), num_points, lag_seconds)
+        allowed = thinking_seconds(clock, len(position.actions), num_points, lag_seconds, own_moves)
         return (
             self
             if allowed is None

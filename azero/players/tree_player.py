@@ -116,6 +116,7 @@ class TreePlayer:
         packed, self._width = rules.pack(position.state), 1
         # Nobody waits for the programs of the draws: a clock may be running.
         draws, self._draws = self._draws, None
+        self._tree.warm_up()
         for width in self.evaluator.warm_up_in_steps(packed):
             for size in sorted({1, width}):
                 rules.step([packed] * size, [action] * size)
@@ -134,7 +135,8 @@ class TreePlayer:
         self._adopt(position.game)
         if self.style.wins_at_once and (winning := self._find_win(position)) is not None:
             return Decision(winning, 1.0)
-        limits = self.style.limits.under(clock, position, self.style.lag_seconds)
+        style = self.style
+        limits = style.limits.under(clock, position, style.lag_seconds, style.own_moves)
         is_timed = limits is not self.style.limits and limits.seconds is not None
         began = time.perf_counter()
 
@@ -175,6 +177,7 @@ class TreePlayer:
         first_visits = root.total_visits
 
         def analyse() -> Analysis:
+            tree.finish()
             return self._analyse(tree, whole, root, first_visits, began)
 
         def on_batch() -> None:
@@ -184,6 +187,7 @@ class TreePlayer:
                 on_progress(analyse())
 
         self._search(tree, root, limits, began, should_stop, on_batch)
+        tree.finish()
         if root is not whole:
             tree.root = merge(whole, root)
         analysis = analyse()
@@ -289,7 +293,7 @@ class TreePlayer:
         self._actions = position.actions
         whole = self._tree.root
         assert whole is not None
-        if restriction is not None and not left[whole.evaluation.actions].any():
+        if restriction is not None and not left[whole.actions].any():
             return self._place_apart(position, left, restriction)
         return self._tree, whole, self._restricted(whole, left, position)
 
@@ -306,7 +310,7 @@ class TreePlayer:
         tree = self._tree_apart(restriction)
         tree.move_to(position.state, position.legal, None)
         assert tree.root is not None
-        if not left[tree.root.evaluation.actions].any():
+        if not left[tree.root.actions].any():
             tree.move_to(position.state, left, None)
         return tree, tree.root, self._restricted(tree.root, left, position)
 
@@ -404,7 +408,7 @@ class TreePlayer:
         """Return what the tree knows of `root`, of whose moves `whole` has all."""
         rule = self._settings.rule
         order = order_moves(root, rule, self.style.choice)
-        value, raw_value = rule.value(root), whole.evaluation.value
+        value, raw_value = rule.value(root), whole.own_value
         return Analysis(
             describe_moves(root, whole.evaluation, rule, order),
             value,
@@ -444,7 +448,7 @@ class TreePlayer:
             return analysis.moves[0].action if analysis.moves else int(analysis.raw_policy.argmax())
         root, rule = self._tree.root, self._settings.rule
         if isinstance(rule, Gumbel) and analysis.moves and root is not None:
-            moves, shares = root.evaluation.actions.tolist(), rule.improved_policy(root)
+            moves, shares = root.actions.tolist(), rule.improved_policy(root)
         elif analysis.moves:
             moves = [move.action for move in analysis.moves]
             shares = np.array([move.visits for move in analysis.moves], np.float64)
@@ -463,6 +467,6 @@ class TreePlayer:
             return False
         if position.legal.sum() == 1:
             return True
-        visits = np.sort(root.visits[: root.tried])
+        visits = np.sort(root.visits)
         lead = visits[-1] - (visits[-2] if len(visits) > 1 else 0.0)
         return bool(lead > root.total_visits / elapsed * (seconds - elapsed))

@@ -15,11 +15,12 @@ from markupsafe import Markup
 from azero.console.tables import Cell, format_cell, format_count, format_duration
 from azero.data.rows import Row, write_atomically
 from azero.data.run_files import RunData, StoredGame, load_run
-from azero.match.arena import EVALUATION, rate_checkpoints
-from azero.match.score import Tally
+from azero.match.arena import rate_checkpoints
 from azero.report.boards import CELL, DRAWN, MARGIN, draw_board, move_names, positions
+from azero.report.match_tables import ShownMatch, checkpoint_matches, program_matches
 from azero.report.pieces import DiagramNotation, draw_pieces, first_mover_begins, follow, notation
 from azero.report.plots import Series, line_chart
+from azero.report.schema import METRICS
 from azero.report.templates import load_template
 from azero.selfplay.resignation import NEVER
 
@@ -80,15 +81,19 @@ MAX_SAMPLES = 12
 spaced."""
 SHOWN_MATCHES = 10
 """Most recent matches in the open table; the others are collapsed."""
+SHOWN_SCORES = 2
+"""Latest matches with other programs whose scores are large numbers at the top."""
 
 
-def write_report(workdir: Path) -> Path:
-    """Write the report of the run in `workdir` and return its path.
+def write_report(workdir: Path, out: Path | None = None) -> Path:
+    """Write the report of the run in `workdir` to the file `out`, by default into the run's
+    directory, and return its path.
 
     Raises:
       ValueError: there is no such directory, or a file in it is damaged; the file is named.
     """
     data = load_run(workdir)
+    matches = program_matches(workdir)
     template = load_template("page.html.j2")
     samples = [
         sample_view(index, iteration, game)
@@ -97,10 +102,11 @@ def write_report(workdir: Path) -> Path:
     page = template.render(
         title=data.run.get("experiment", workdir.name),
         status=status(data),
-        summary_numbers=summary_numbers(data),
+        summary_numbers=[*summary_numbers(data), *_match_numbers(matches)],
         facts=_facts(data),
         elo=draw_charts(elo_series(data.events)),
-        matches=_matches(data.events),
+        matches=checkpoint_matches(data.events),
+        program_matches=matches,
         shown_matches=SHOWN_MATCHES,
         charts=draw_charts(chart_series(data.metrics)),
         other_charts=draw_charts(_other_series(data.metrics)),
@@ -111,9 +117,16 @@ def write_report(workdir: Path) -> Path:
         cell=CELL,
         margin=MARGIN,
     )
-    path = workdir / REPORT
+    path = report_path(workdir, out)
     write_atomically(path, page)
     return path
+
+
+def report_path(workdir: Path, out: Path | None) -> Path:
+    """Return the file of the report: `out`, or report.html in the directory `out` or `workdir`."""
+    if out is None or out.is_dir():
+        return (out or workdir) / REPORT
+    return out
 
 
 def status(data: RunData) -> str:
@@ -155,8 +168,23 @@ def summary_numbers(data: RunData) -> list[tuple[str, str]]:
         numbers.append(("positions/s", format_count(round(sum(speeds) / len(speeds)))))
     ratings = rate_checkpoints(data.events)
     if ratings:
-        numbers.append(("Elo since the start", f"{ratings[-1][1].elo:+.0f}"))
+        last_rating = ratings[-1][1]
+        interval = f"95%: {last_rating.low:+.0f} to {last_rating.high:+.0f}"
+        numbers.append((f"Elo since the start ({interval})", f"{last_rating.elo:+.0f}"))
     return numbers
+
+
+def _match_numbers(matches: Sequence[ShownMatch]) -> list[tuple[str, str]]:
+    """Return the scores of the latest matches with other programs: (name, value)."""
+    with_programs = [match for match in matches if match.has_program]
+    return [
+        (
+            f"{match.first} against {match.second} (95%: {match.interval})"
+            + (f"; {match.note}" if match.note else ""),
+            f"{100 * match.score:.1f}%",
+        )
+        for match in with_programs[:SHOWN_SCORES]
+    ]
 
 
 def _facts(data: RunData) -> list[tuple[str, str]]:
@@ -209,28 +237,14 @@ def elo_series(events: Sequence[Row]) -> dict[str, list[Series]]:
 
 
 def draw_charts(charts: Mapping[str, Sequence[Series]]) -> list[Markup]:
-    """Draw charts, by their titles."""
-    return [Markup(line_chart(title, series)) for title, series in charts.items()]
-
-
-def _matches(events: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return the matches, newest first, with what the table and its bars need."""
-    matches = []
-    for row in [row for row in events if row.get("kind") == EVALUATION][::-1]:
-        total = Tally(row["wins"], row["draws"], row["losses"])
-        low, high = total.interval
-        verdict = {None: "", True: "new best player", False: "not passed"}[row.get("passed")]
-        matches.append(
-            {
-                "row": row,
-                "score": 100 * total.score,
-                "low": 100 * low,
-                "high": 100 * high,
-                "games": total.games,
-                "verdict": verdict,
-            }
+    """Draw charts, by their titles, each as a <figure>. Those of seconds are clipped: the first
+    iteration compiles."""
+    return [
+        Markup('<figure class="chart"><figcaption>{}</figcaption>{}</figure>').format(
+            title, Markup(line_chart(title, series, clip="seconds" in title.lower()))
         )
-    return matches
+        for title, series in charts.items()
+    ]
 
 
 def chart_series(
@@ -247,7 +261,7 @@ def _other_series(metrics: Sequence[Row]) -> dict[str, list[Series]]:
     """Return one chart for every number that no chart of `CHARTS` names."""
     known = {key for _, keys in CHARTS for key, _ in keys} | set(COUNTERS)
     others = dict.fromkeys(key for row in metrics for key in row if key not in known)
-    charts = {key: _lines(metrics, [(key, key)]) for key in others}
+    charts = {METRICS.get(key, key): _lines(metrics, [(key, key)]) for key in others}
     return {key: lines for key, lines in charts.items() if lines}
 
 

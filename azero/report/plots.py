@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import html
 import io
+import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
@@ -32,6 +35,11 @@ STYLE: Any = {
 }
 PANELS = 2
 """Charts in a row of an image."""
+TITLE_WIDTH = 52
+"""Characters in a line of a title in an image; longer ones are wrapped."""
+OUTLIERS, FAR = 0.05, 2.0
+"""Share of a line's points that may be left outside a clipped chart, and how many times higher than
+all others the highest one then is."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +54,12 @@ class Series:
     high: Sequence[float] | None = None
 
 
-def line_chart(title: str, series: Sequence[Series]) -> str:
+def line_chart(title: str, series: Sequence[Series], clip: bool = False) -> str:
     """Return a chart over the iterations as an <svg> element; not finite values leave gaps.
+
+    The page writes the title above it: text in SVG does not wrap. With `clip` a few values far
+    above all others, such as the seconds of the iteration that compiles, are named below the chart
+    and do not set its scale.
 
     Raises:
       ValueError: there are more lines than colours.
@@ -57,8 +69,30 @@ def line_chart(title: str, series: Sequence[Series]) -> str:
         raise ValueError(message)
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(4.4, 2.4), layout="constrained")
-        _draw_chart(figure.add_subplot(), title, series, SERIES_COLOURS, INK, GRID)
+        axes = figure.add_subplot()
+        _draw_chart(axes, series, SERIES_COLOURS, INK, GRID)
+        if clip:
+            _clip_top(axes, series)
     return svg_element(figure, title)
+
+
+def _clip_top(axes: Axes, series: Sequence[Series]) -> None:
+    """Leave values far above all others out of the scale, and say what they are."""
+    lines = [np.asarray(line.y, float) for line in series]
+    usual = [np.sort(line[np.isfinite(line)]) for line in lines]
+    most = [line[: len(line) - math.ceil(OUTLIERS * len(line))] for line in usual]
+    top = max((line[-1] for line in most if line.size), default=math.inf)
+    outside = [
+        (y, x) for line in series for x, y in zip(line.x, line.y, strict=True) if y > FAR * top
+    ]
+    if not outside or top <= 0:
+        return
+    axes.set_ylim(0, FAR * top)
+    highest, iteration = max(outside)
+    axes.set_xlabel(
+        f"iteration (outside: up to {format_count(highest)}, iteration {iteration:,})",
+        color=axes.xaxis.label.get_color(),
+    )
 
 
 def svg_element(figure: Figure, title: str) -> str:
@@ -116,7 +150,9 @@ def save_charts(path: Path, charts: Mapping[str, Sequence[Series]]) -> None:
         figure = Figure(figsize=(3.6 * PANELS, 2.3 * rows), layout="constrained")
         for place, (title, series) in enumerate(charts.items(), 1):
             axes = figure.add_subplot(rows, PANELS, place)
-            _draw_chart(axes, title, series, IMAGE_COLOURS, "#333333", "#dddddd")
+            lines = textwrap.fill(title, TITLE_WIDTH)
+            axes.set_title(lines, loc="left", color="#333333", fontsize=10, fontweight="bold")
+            _draw_chart(axes, series, IMAGE_COLOURS, "#333333", "#dddddd")
         _save(figure, path)
 
 
@@ -174,7 +210,6 @@ def _save(figure: Figure, path: Path) -> None:
 
 def _draw_chart(
     axes: Axes,
-    title: str,
     series: Sequence[Series],
     colours: Sequence[str],
     ink: str,
@@ -186,7 +221,6 @@ def _draw_chart(
         axes.plot(line.x, line.y, color=colour, **style)
         if line.low is not None and line.high is not None:
             axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.18, linewidth=0)
-    axes.set_title(title, loc="left", color=ink, fontsize=10, fontweight="bold")
     axes.set_xlabel("iteration", color=ink)
     style_axes(axes, ink, grid)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))

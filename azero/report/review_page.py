@@ -16,6 +16,7 @@ from matplotlib.ticker import MaxNLocator, MultipleLocator, PercentFormatter, St
 
 from azero.data.rows import write_atomically
 from azero.evaluate.review import Review, ReviewedMove, win_rate
+from azero.games.go.sgf import GameRecord
 from azero.games.go.text import format_vertex
 from azero.report.boards import draw_ownership, draw_position
 from azero.report.plots import INK, SERIES_COLOURS, STYLE, style_axes, svg_element
@@ -24,6 +25,7 @@ from azero.report.templates import load_template
 SHOWN_MISTAKES = 12
 SMALLEST_MISTAKE = 0.02
 """In value: one percent of the win rate; less is within the noise of a short search."""
+COLOURS = ("Black", "White")
 STONES = ("#1a1a1c", "#f7f6f2")
 """Colours of Black's and White's moves."""
 MISTAKE = "#b3392f"
@@ -39,7 +41,7 @@ def write_review(path: Path, review: Review, reviewer: str, remark: str = "") ->
     """
     template = load_template("review.html.j2")
     record = review.record
-    black, white = record.players[0] or "Black", record.players[1] or "White"
+    players = [_name(record, colour) for colour in range(2)]
     facts = [
         ("result", record.result),
         ("date", record.date),
@@ -51,10 +53,10 @@ def write_review(path: Path, review: Review, reviewer: str, remark: str = "") ->
     ]
     mistakes = review.mistakes(SHOWN_MISTAKES, SMALLEST_MISTAKE)
     page = template.render(
-        title=f"{black} (Black) against {white} (White)",
+        title=_title(record),
         facts=[(name, value) for name, value in facts if value],
         graph=Markup(_graph(review, mistakes)),
-        players=[_player(review, name, colour) for colour, name in enumerate((black, white))],
+        players=[_player(review, name, colour) for colour, name in enumerate(players)],
         has_leads=review.moves[0].black_lead is not None,
         ownership=_ownership(review),
         mistakes=[_mistake(review, move) for move in mistakes],
@@ -62,6 +64,19 @@ def write_review(path: Path, review: Review, reviewer: str, remark: str = "") ->
         written=time.strftime("%Y-%m-%d %H:%M"),
     )
     write_atomically(path, page)
+
+
+def _name(record: GameRecord, colour: int) -> str:
+    """Return a player's name with rank and colour, as far as the record says them."""
+    words = [record.players[colour], record.ranks[colour]] if record.players[colour] else []
+    name = " ".join(word for word in words if word)
+    return f"{name} ({COLOURS[colour]})" if name else COLOURS[colour]
+
+
+def _title(record: GameRecord) -> str:
+    """Return who played whom; the record's file where it names neither."""
+    title = " against ".join(_name(record, colour) for colour in range(2))
+    return title if any(record.players) else f"{record.name}: {title}"
 
 
 def _graph(review: Review, mistakes: Sequence[ReviewedMove]) -> str:
@@ -115,7 +130,7 @@ def _player(review: Review, name: str, colour: int) -> dict[str, Any]:
     own = [move for move in review.moves if move.colour == colour]
     count = max(1, len(own))
     return {
-        "name": f"{name} ({('Black', 'White')[colour]})",
+        "name": name,
         "moves": len(own),
         "agreement": 100 * sum(move.action == move.best for move in own) / count,
         "loss": 50 * sum(move.loss for move in own) / count,
@@ -133,7 +148,7 @@ def _row(review: Review, move: ReviewedMove) -> dict[str, Any]:
     shape = review.record.board_shape
     return {
         "number": move.number,
-        "colour": ("Black", "White")[move.colour],
+        "colour": COLOURS[move.colour],
         "played": format_vertex(move.action, shape),
         "best": format_vertex(move.best, shape),
         "line": " ".join(format_vertex(action, shape) for action in move.line),

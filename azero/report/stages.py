@@ -5,6 +5,7 @@ figures.
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from azero.console.tables import format_duration
 from azero.data.rows import write_atomically
 from azero.data.run_files import RUN
-from azero.report.page import REPORT
+from azero.report.page import REPORT, report_path
 from azero.report.templates import load_template
 
 STAGES_FILE = "stages.json"
@@ -39,8 +40,9 @@ def read_stages(workdir: Path) -> dict[str, dict[str, Any]]:
     return stages
 
 
-def write_stages_report(workdir: Path) -> Path:
-    """Write the page of the stages in `workdir` and return its path.
+def write_stages_report(workdir: Path, out: Path | None = None) -> Path:
+    """Write the page of the stages in `workdir` to the file `out`, by default into that directory,
+    and return its path.
 
     Raises:
       ValueError: a file in it is damaged.
@@ -48,30 +50,33 @@ def write_stages_report(workdir: Path) -> Path:
     run = (
         json.loads((workdir / RUN).read_text(encoding="utf-8")) if (workdir / RUN).exists() else {}
     )
+    path = report_path(workdir, out)
     template = load_template("stages.html.j2")
     page = template.render(
         title=run.get("experiment", workdir.name),
-        stages=[_section(workdir, name, stage) for name, stage in read_stages(workdir).items()],
+        stages=[
+            _section(workdir, name, stage, path.parent)
+            for name, stage in read_stages(workdir).items()
+        ],
         written=time.strftime("%Y-%m-%d %H:%M:%S"),
     )
-    path = workdir / REPORT
     write_atomically(path, page)
     return path
 
 
-def _section(workdir: Path, name: str, stage: dict[str, Any]) -> dict[str, Any]:
+def _section(workdir: Path, name: str, stage: dict[str, Any], place: Path) -> dict[str, Any]:
     facts = [
         time.strftime("%Y-%m-%d %H:%M", time.localtime(stage["finished"])),
         format_duration(stage["seconds"]),
         stage["devices"],
         stage["processor"],
     ]
-    report = f"{name}/{REPORT}"
+    report = workdir / name / REPORT
     return {
         "name": name,
         "title": stage["title"],
         "facts": ", ".join([*facts, f"commit {stage['commit']}"] if stage["commit"] else facts),
         "rows": stage["rows"],
         "notes": stage["notes"],
-        "report": report if (workdir / report).exists() else None,
+        "report": os.path.relpath(report, place) if report.exists() else None,
     }

@@ -31,12 +31,23 @@ class SearchOutput(NamedTuple):
     """float32[B]: the value of the child that `action` leads to, for the side to move at the root
     (AlphaGo Zero resigns on both)."""
     tree: PyTree
-    """The search tree, for tests, reuse and display."""
+    """The search tree, for tests, the next search (`PreviousSearch`) and display."""
     prior: Array | None = None
     """float32[B, A]: the leaf's policy at the root over the legal moves, without noise; None where
     the search does not return it."""
 
 
-SearchFn = Callable[[PyTree, Array, PyTree], SearchOutput]
+class PreviousSearch(NamedTuple):
+    """What the next search of the same B games can continue."""
+
+    tree: PyTree
+    """The tree of the previous search."""
+    moves: Array
+    """int32[B, M]: the moves played since, oldest first; -1 where a game has nothing to continue,
+    as at its beginning."""
+
+
+SearchFn = Callable[..., SearchOutput]
 """(params, key, roots[B]) -> SearchOutput. Roots are states of real games; the root's legal mask is
-exact."""
+exact. A search that can continue trees (`PuctConfig.reuse_tree`) takes a PreviousSearch as an
+optional fourth argument."""

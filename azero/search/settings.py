@@ -44,6 +44,12 @@ class SearchConfig(Kind):
     max_depth: int | None = None
     """Longest path from the root; None is no limit other than the number of simulations."""
 
+    @property
+    def kept_room(self) -> int:
+        """Nodes that are kept of a tree after a move at most, its root included; 0 where every move
+        begins with a new tree."""
+        return 0
+
     def without_noise(self) -> Self:
         """Return the search of matches: no noise at the root (AGZ methods, 'Evaluator')."""
         return self
@@ -101,6 +107,19 @@ class PuctConfig(SearchConfig):
     """Standard deviation that is expected of the values, in [-1, 1] (KGC: 0.40)."""
     stdev_prior_weight: float = 2.0
     """Visits that this expectation counts as (KGC: 2)."""
+    reuse_tree: bool = False
+    """Whether self-play, the run's matches and players with its search keep the subtree of the
+    move played, with all its statistics, and add num_simulations new simulations to it (AGZ
+    methods, 'Play': yes; AZ pseudocode: no). Gumbel has no such setting: sequential halving
+    compares moves by equal numbers of visits that begin at zero."""
+    kept_nodes: int | None = None
+    """reuse_tree: nodes of the subtree that are kept at most, those evaluated first; what else it
+    had is evaluated again when it is visited (AGZ gives no limit). None is num_simulations."""
+
+    @property
+    def kept_room(self) -> int:
+        """See `SearchConfig.kept_room`."""
+        return (self.kept_nodes or self.num_simulations) if self.reuse_tree else 0
 
     def without_noise(self) -> Self:
         """Return the search of matches: no exploration at the root, that is no noise (AGZ methods,
@@ -112,10 +131,14 @@ class PuctConfig(SearchConfig):
     def fast(self, num_simulations: int) -> Self:
         """Return the search of the fast moves of playout-cap randomisation (KG): fewer simulations,
         no exploration at the root."""
-        return dataclasses.replace(self.without_noise(), num_simulations=num_simulations)
+        kept = self.kept_room or self.kept_nodes
+        return dataclasses.replace(
+            self.without_noise(), num_simulations=num_simulations, kept_nodes=kept
+        )
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_range(self, "search", "kept_nodes", 1)
         names = "c_puct pb_c_init forced_playouts first_play_reduction stdev_prior_weight"
         check_range(self, "search", names, 0)
         names = "pb_c_base dirichlet_alpha root_temperature stdev_prior"
@@ -128,6 +151,7 @@ class MctxPuctConfig(PuctConfig):
     """PUCT through the library mctx."""
 
     MAKER: ClassVar[str] = "azero.search.batched.mctx_backend:make_mctx_puct"
+    LACKS: ClassVar[tuple[str, ...]] = ("reuse_tree", "kept_nodes")
 
     name: Literal["mctx_puct"] = "mctx_puct"  # type: ignore[assignment]
     """Which search: PUCT through the library mctx."""
@@ -138,6 +162,11 @@ class MctxPuctConfig(PuctConfig):
             self.variance_scale == 0.0,
             f"search.variance-scale = {self.variance_scale}: the tree of mctx keeps no sums of "
             "squares; search.name puct does, and mctx_puct needs 0",
+        )
+        check(
+            not self.reuse_tree,
+            "search.reuse-tree: mctx begins every search with a new tree; search.name puct keeps "
+            "them",
         )
 
 
@@ -161,6 +190,11 @@ class GumbelConfig(SearchConfig):
     def without_noise(self) -> Self:
         """Return the search of matches: no noise at the root."""
         return dataclasses.replace(self, gumbel_scale=0.0)
+
+    def fast(self, num_simulations: int) -> Self:
+        """Return the search of the fast moves of playout-cap randomisation: fewer simulations, no
+        noise at the root (KG section 3.1)."""
+        return dataclasses.replace(self.without_noise(), num_simulations=num_simulations)
 
     def __post_init__(self) -> None:
         super().__post_init__()

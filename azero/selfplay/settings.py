@@ -47,6 +47,20 @@ class SelfplayConfig:
     resign_min_games: int = 200
     """Games played to the end before anything resigns (none given; below it the 5% is not
     measurable)."""
+    played_on_games: int = 0
+    """Games played beside num_games on all devices together that begin where a game was resigned
+    last, and are played to the end by a cheap search: the values, owners and scores of decided
+    positions are learned from their results, with the weight of that many games; their moves are
+    not (KG plays all games out, with fewer visits and less weight where they are decided). Until
+    the first resignation they are whole games. 0 is off."""
+    played_on_simulations: int = 8
+    """Simulations of their moves."""
+    archive: Literal["none", "games", "searches"] = "none"
+    """What games begin with, beside the game's own beginning (Go-Exploit, Trudeau & Bowling 2023):
+    a position of one of the last num_games finished games, or (searches) one after a move of its
+    searches, drawn by their policies."""
+    archive_share: float = 0.5
+    """archive: share of the games that begin so."""
     simulations: tuple[tuple[int, int], ...] = ()
     """Progressive simulations (MZ): pairs of a first iteration, from 0 upwards, and the simulations
     of the full search from there on, at most search.num-simulations. Empty is that number in all
@@ -57,7 +71,16 @@ class SelfplayConfig:
     """Playout-cap randomisation (KG): share of moves that get the full search and become policy
     targets."""
 
+    @property
+    def num_slots(self) -> int:
+        """Games in flight over all devices together."""
+        return self.num_games + self.played_on_games
+
     def __post_init__(self) -> None:
+        check(
+            self.resign or not self.played_on_games,
+            "selfplay.played-on-games plays resigned games on, and selfplay.resign is off",
+        )
         starts = [first for first, _ in self.simulations]
         check(
             starts == sorted(set(starts)) and starts[:1] in ([], [0]),
@@ -71,14 +94,15 @@ class SelfplayConfig:
             self,
             "selfplay",
             "num_games search_batch moves_per_dispatch dispatches_per_iteration "
-            "resign_min_games fast_simulations",
+            "resign_min_games fast_simulations played_on_simulations",
             1,
         )
-        check_range(self, "selfplay", "temperature_moves random_moves", 0)
+        check_range(self, "selfplay", "temperature_moves random_moves played_on_games", 0)
         check_range(
             self,
             "selfplay",
-            "random_share resign_false_positives resign_disabled full_search_probability",
+            "random_share resign_false_positives resign_disabled full_search_probability "
+            "archive_share",
             0,
             1,
         )

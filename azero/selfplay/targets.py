@@ -46,6 +46,14 @@ def policy_words(weights: Array, slots: int) -> Array:
     return jnp.where(low > 0, mark | (action.astype(jnp.uint32) << 16) | low, jnp.uint32(0))
 
 
+def countable(visits: Array) -> Array:
+    """Return int32[..., A]: the visits, or, where one of them is above `MAX_VISITS`, numbers in the
+    same proportions, rounded down."""
+    most = jnp.max(visits, axis=-1, keepdims=True).astype(jnp.float32)
+    scaled = jnp.floor(visits.astype(jnp.float32) * (MAX_VISITS / jnp.maximum(most, 1.0)))
+    return jnp.where(most > MAX_VISITS, scaled.astype(jnp.int32), visits)
+
+
 def dense_policy(words: Array, num_actions: int) -> Array:
     """Return float32[A], the policy target uint32[S] of `policy_words` over all actions, with a sum
     of one, or zero if it is empty."""

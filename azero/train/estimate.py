@@ -72,11 +72,16 @@ def estimate(config: Config, iterations: int | None = None, plays: bool = True) 
     params = parameter_shapes(network)
     evaluation = evaluation_flops(params, game.board_shape)
     parameters = sum(leaf.size for leaf in jax.tree.leaves(params))
-    evaluations = plays * positions_per_iteration(config) * (mean_simulations(config) + 1)
+    selfplay = config.selfplay
+    moves = selfplay.moves_per_dispatch * selfplay.dispatches_per_iteration
+    evaluations = positions_per_iteration(config) * (mean_simulations(config) + 1)
+    evaluations += moves * selfplay.played_on_games * (selfplay.played_on_simulations + 1)
+    evaluations *= plays
     learned = config.learner.steps_per_iteration * config.learner.batch_size
     evaluations += TRAINING_PASSES * learned
     simulations = config.search.num_simulations
-    per_game = plays * tree_bytes(simulations, game, config.search.edge_width)
+    search = config.search
+    per_game = plays * tree_bytes(simulations, game, search.edge_width, search.kept_room)
     targets = min(VISITED_MOVES, policy_room(game), simulations)
     learner = config.learner
     row = row_dtype(game.frame_words, learner.needs_auxiliary_targets)
@@ -89,7 +94,7 @@ def estimate(config: Config, iterations: int | None = None, plays: bool = True) 
         flops=evaluations * evaluation * iterations,
         flops_per_second=device_flops(),
         tree_bytes_per_game=per_game,
-        tree_bytes=per_game * games_at_once(config, jax.device_count()),
+        tree_bytes=per_game * trees_at_once(config, jax.device_count()),
         parameters=parameters,
         training_bytes=4 * parameters * copies,
         replay_bytes=round(plays * config.replay.window_games * mean_length(game)) * per_position,
@@ -125,11 +130,17 @@ def positions_per_iteration(config: Config) -> int:
 
 
 def games_at_once(config: Config, devices: int) -> int:
-    """Return the games that each of `devices` devices searches at once, which is its number of
-    trees.
-    """
+    """Return the games that each of `devices` devices searches at once."""
     local = max(1, config.selfplay.num_games // devices)
     return min(local, config.selfplay.search_batch or local)
+
+
+def trees_at_once(config: Config, devices: int) -> int:
+    """Return the trees in the memory of each of `devices` devices: those of the games searched at
+    once, or of all games where trees are kept from move to move."""
+    if config.search.kept_room:
+        return max(1, config.selfplay.num_games // devices)
+    return games_at_once(config, devices)
 
 
 def network_of(config: Config, game: Game) -> Network:

@@ -100,6 +100,8 @@ class IterationDone:
     learner_wait_seconds: float
     samples: list[SampleGame]
     warnings: list[str]
+    board_size: int | None = None
+    """Of self-play, where it was another than the run's own (`GoConfig.selfplay_sizes`)."""
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from azero.data.replay import Replay
 from azero.data.sample import Auxiliary, Batch, Samples, unpack
 from azero.data.settings import ReplayConfig
 from azero.data.shard import HORIZONS, ShardName
+from azero.data.stream import Stream
 from azero.games.go.rules import Go
 from azero.games.positions import read_positions
 from azero.learn.learner import TrainState, make_learner, place_samples
@@ -37,6 +38,14 @@ from azero.selfplay.selfplay import Carry, to_host
 from azero.selfplay.targets import policy_room
 from azero.selfplay.trajectory import NO_NETWORK, Assembler, Games
 from azero.settings import Config
+from azero.train.boards import (
+    BOARDS,
+    carry_of,
+    check_boards,
+    draw_size,
+    on_other_boards,
+    part_of_board,
+)
 from azero.train.events import (
     Evaluated,
     Event,
@@ -79,11 +88,21 @@ class RunState:
     positions: int = 0
     best_iteration: int = 0
     rival_iteration: int = 0
+    others: dict[int, RunState] = field(default_factory=dict)
+    """By their size, the games on other boards (`GoConfig.selfplay_sizes`); the learner and the
+    players in them are those here."""
 
     def arrays(self) -> dict[str, PyTree]:
         """Return what is on the devices."""
-        parts = {"train": self.train, "carry": self.carry, "best": self.best, "rival": self.rival}
-        return {name: part for name, part in parts.items() if part is not None}
+        carry = self.carry._replace(kept=None)  # see `Selfplay.new_trees`
+        parts = {"train": self.train, "carry": carry, "best": self.best, "rival": self.rival}
+        others = {carry_of(size): other.arrays()["carry"] for size, other in self.others.items()}
+        return {name: part for name, part in parts.items() if part is not None} | others
+
+    @property
+    def every_board(self) -> list[RunState]:
+        """The states of all boards."""
+        return [self, *self.others.values()]
 
     @property
     def player(self) -> PyTree:
@@ -158,10 +177,17 @@ class Loop:
         self.mesh = mesh
         self.workdir = workdir
         mesh_lib.check_divides(config.learner.batch_size, mesh, "learner.batch-size")
+        check_boards(config)
         self.programs = Programs(config, mesh)
         self.game, self.network = self.programs.game, self.programs.network
         self.start_states = self._start_states()
         self.learner = make_learner(config.learner, self.network, self.game, mesh)
+        self.others = {
+            size: Loop(other, mesh, workdir / BOARDS / f"{size}x{size}")
+            for size, other in on_other_boards(config).items()
+        }
+        """By their size, the loops of other boards, of which only self-play and the learner's
+        programs are used."""
 
     def _start_states(self) -> PyTree:
         """Return the states[P] that self-play begins with; None is the game's own beginning.
@@ -177,6 +203,16 @@ class Loop:
             assert isinstance(self.game, Go)
             return self.game.empty_boards(game.selfplay_komis)
         return None
+
+    @property
+    def starts_at_the_beginning(self) -> bool:
+        """Whether every game of self-play starts at the game's own beginning."""
+        selfplay = self.config.selfplay
+        return (
+            self.start_states is None
+            and selfplay.archive == "none"
+            and not selfplay.played_on_games
+        )
 
     @functools.cached_property
     def starts(self) -> PyTree:
@@ -204,6 +240,9 @@ class Loop:
             arrays["best"] = self.copy_variables(train)
         elif evaluation.games > 0:
             arrays["rival"] = self.copy_variables(train)
+        for size, loop in self.others.items():
+            key = jax.random.fold_in(games_key, size)
+            arrays[carry_of(size)] = loop.programs.selfplay_at(0).init(key, loop.starts)
         return arrays
 
     def state(
@@ -235,11 +274,18 @@ class Loop:
             best=arrays.get("best"),
             rival=arrays.get("rival"),
             carry=arrays["carry"],
-            assembler=Assembler(config.selfplay.num_games // jax.process_count()),
+            assembler=Assembler(config.selfplay.num_slots // jax.process_count()),
             replay=replay,
             resign=ResignCalibration(
                 config.selfplay.resign_false_positives, config.selfplay.resign_min_games
             ),
+            others={
+                size: loop.state(
+                    {"train": arrays["train"], "carry": arrays[carry_of(size)]},
+                    None if cursor is None else part_of_board(cursor, size),
+                )
+                for size, loop in self.others.items()
+            },
         )
 
     @property
@@ -293,12 +339,22 @@ class Loop:
         `IterationDone` has come."""
         tally = SelfplayTally()
         started = time.monotonic()
-        yield from self._play(state, tally)
+        size = draw_size(self.config, state.iteration, state.iteration, [None, *self.others])
+        if size is None:
+            yield from self._play(state, tally)
+        else:
+            board = state.others[size]
+            board.train, board.best = state.train, state.best
+            board.iteration, board.best_iteration = state.iteration, state.best_iteration
+            yield from self.others[size]._play(board, tally)
+        state.games += tally.games
+        state.positions += tally.positions
         played = time.monotonic()
         wait = yield from self.learn(state, self.learning_steps(state, tally.positions))
         learned = time.monotonic()
         yield from self._evaluate(state)
-        yield self.finish(state, tally, played - started, learned - played, wait)
+        done = self.finish(state, tally, played - started, learned - played, wait)
+        yield dataclasses.replace(done, board_size=size)
 
     def _play(self, state: RunState, tally: SelfplayTally) -> Iterator[Event]:
         config = self.config.selfplay
@@ -307,6 +363,7 @@ class Loop:
         selfplay = self.programs.selfplay_at(state.iteration)
         positions = config.num_games * config.moves_per_dispatch
         yield Phase("self-play")
+        state.carry = state.carry._replace(kept=selfplay.new_trees())
         for dispatch in range(config.dispatches_per_iteration):
             threshold = jnp.float32(state.resign.threshold if config.resign else NEVER)
             state.carry, chunk = selfplay.play(
@@ -314,9 +371,8 @@ class Loop:
             )
             games = state.assembler.add(to_host(chunk), state.player_iteration)
             yield self.add_games(state, tally, games, positions)
+        state.carry = state.carry._replace(kept=None)
         tally.add_other_hosts()
-        state.games += tally.games
-        state.positions += tally.positions
 
     def add_games(
         self, state: RunState, tally: SelfplayTally, games: Games, positions: int
@@ -330,33 +386,47 @@ class Loop:
 
     def learn(self, state: RunState, steps: int) -> Generator[Event, None, float]:
         """Take so many learning steps; returns the seconds spent waiting for data."""
-        config = self.config.learner
         if steps == 0:
             return 0.0
         yield Phase("learning")
         collected = StepMetrics(int(state.train.step), self.game.num_actions)
-        size = config.batch_size // jax.process_count()
-        with state.replay.stream(
-            self.config.run.seed,
-            int(state.train.step),
-            steps,
-            size,
-            functools.partial(place_samples, self.mesh),
-        ) as batches:
-            for samples in batches:
-                state.train, metrics = self.learner.train_step(
-                    state.train, unpack(self.game, samples)
+        with self._batches(state, steps) as batches:
+            for loop, samples in batches:
+                state.train, metrics = loop.learner.train_step(
+                    state.train, unpack(loop.game, samples)
                 )
                 collected.add(metrics)
             wait = batches.waited_s
         yield Trained(steps=steps, metrics=collected.means())
         return wait
 
+    def _batches(self, state: RunState, steps: int) -> Stream[tuple[Loop, Samples]]:
+        """Return the batches of the next steps, each of one board, with the loop of that board."""
+        seed, first = self.config.run.seed, int(state.train.step)
+        size = self.config.learner.batch_size // jax.process_count()
+        loops: dict[int | None, Loop] = {None: self}
+        loops |= {board: loop for board, loop in self.others.items()}
+        replays: dict[int | None, Replay] = {None: state.replay}
+        replays |= {board: other.replay for board, other in state.others.items()}
+        samplers = {
+            board: replay.sampler(seed, size)
+            for board, replay in replays.items()
+            if not self.others or replay.count_positions()
+        }
+
+        def make(step: int) -> tuple[Loop, Samples]:
+            board = draw_size(self.config, state.iteration, step, list(samplers))
+            return loops[board], place_samples(self.mesh, samplers[board](step))
+
+        return Stream(make, first, steps, self.config.replay.prefetch)
+
     def learning_steps(self, state: RunState, new_positions: int) -> int:
         """Return how many steps are taken for new positions: an iteration's share, none before the
         window is filled, fewer where positions would be seen too often."""
         config = self.config.learner
-        if mesh_lib.smallest(int(state.replay.has_enough())) == 0:
+        there = sum(board.replay.count_positions() for board in state.every_board)
+        enough = there >= max(1, _share_of(self.config.replay, jax.process_count()).min_positions)
+        if mesh_lib.smallest(int(enough)) == 0:
             return 0
         steps = config.steps_per_iteration * new_positions // self.positions_per_iteration
         if config.max_samples_per_position is None:
@@ -426,7 +496,11 @@ class Loop:
         state.iteration += 1
         window = mesh_lib.gather(
             np.asarray(
-                [state.replay.count_window_games(), state.replay.count_positions()], np.int32
+                [
+                    sum(board.replay.count_window_games() for board in state.every_board),
+                    sum(board.replay.count_positions() for board in state.every_board),
+                ],
+                np.int32,
             )
         ).sum(axis=0, dtype=np.int64)
         return IterationDone(
@@ -449,7 +523,7 @@ class Loop:
             learner_seconds=learner_seconds,
             learner_wait_seconds=wait,
             samples=tally.samples,
-            warnings=state.replay.take_warnings(),
+            warnings=[line for board in state.every_board for line in board.replay.take_warnings()],
         )
 
 

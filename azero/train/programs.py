@@ -14,7 +14,9 @@ from azero import mesh as mesh_lib
 from azero.match.compiled import Match, make_match
 from azero.match.score import MatchResult
 from azero.players.searches import match_leaf, match_settings
+from azero.search.batched.reuse import make_new_trees
 from azero.search.leaf import network_leaf
+from azero.search.search import LeafFn, SearchFn
 from azero.selfplay.selfplay import Selfplay, make_selfplay
 from azero.settings import Config
 from azero.train.estimate import full_simulations
@@ -52,6 +54,7 @@ class Programs:
                 f"selfplay.simulations = {config.selfplay.simulations}: none may be above "
                 f"search.num-simulations = {most}"
             )
+        new_trees = make_new_trees(config.search, self.game, max(most, fast or 0))
         self._selfplay = {
             count: make_selfplay(
                 config.selfplay,
@@ -60,12 +63,24 @@ class Programs:
                 fast_search,
                 mesh,
                 count if config.search.TEACHES_VISITS else None,
+                new_trees,
+                self._cheap_search(leaf),
             )
             for count in counts or {most}
         }
         self.fold = jax.jit(self.network.fold, out_shardings=mesh_lib.replicated(mesh))
         self._match = self._make_match() if self.plays_matches else None
         self._are_equal = jax.jit(_are_equal, out_shardings=mesh_lib.replicated(mesh))
+
+    def _cheap_search(self, leaf: LeafFn) -> SearchFn | None:
+        """Return the search of resigned games that are played on, if they are."""
+        selfplay = self.config.selfplay
+        if not selfplay.played_on_games:
+            return None
+        search: SearchFn = self.config.search.fast(selfplay.played_on_simulations).build(
+            self.game, leaf
+        )
+        return search
 
     def selfplay_at(self, iteration: int) -> Selfplay:
         """Return the programs of self-play after `iteration` iterations; `init` is always the
@@ -107,9 +122,9 @@ class Programs:
                 "draw the first moves (--evaluation.temperature-moves 8), or play none "
                 "(--evaluation.every 0)"
             )
-        search = match_settings(self.config).build(
-            game, match_leaf(self.config, game, self.network)
-        )
+        settings = match_settings(self.config)
+        new_trees = make_new_trees(settings, game, settings.num_simulations)
+        search = settings.build(game, match_leaf(self.config, game, self.network))
         return make_match(
             game,
             search,
@@ -117,6 +132,7 @@ class Programs:
             self.match_games,
             temperature_moves=evaluation.temperature_moves,
             mesh=self.mesh,
+            new_trees=(new_trees, new_trees),
         )
 
     def trace_match(self) -> Any:

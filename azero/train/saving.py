@@ -23,6 +23,7 @@ from azero.console.terminal import make_console
 from azero.data.division import deal_shards, forget_processes
 from azero.data.shard import ShardName, parse_shard_path
 from azero.selfplay.trajectory import Assembler, HostArray
+from azero.train.boards import for_board, part_of_board
 from azero.train.loop import REPLAY, Loop, RunState
 from azero.train.stage import S, State
 from azero.types import PyTree
@@ -79,15 +80,28 @@ def restore_selfplay(checkpointer: Checkpointer, loop: Loop) -> tuple[RunState, 
     host, cursor, notes = restored.host, restored.cursor, list[str]()
     inherited: list[ShardName] = []
     if restored.parts:
-        host, cursor, inherited = _redistribute(restored, loop.config.selfplay.num_games)
+        host, cursor, inherited = _redistribute(restored, loop.config.selfplay.num_slots)
         notes = _changes_of_processes(len(restored.parts))
     state = loop.state(restored.arrays, cursor, inherited)
-    state.assembler.load_state_dict(_part(host, _ASSEMBLER))
-    state.resign.restore(_part(host, _RESIGN))
+    _restore_games(state, host)
+    for size, board in state.others.items():
+        _restore_games(board, part_of_board(host, size))
     state.iteration = restored.iteration
     for name in ("games", "positions", "best_iteration", "rival_iteration"):
         setattr(state, name, restored.meta[name])
     return state, notes + state.replay.take_warnings()
+
+
+def _restore_games(state: RunState, host: dict[str, HostArray]) -> None:
+    """Restore the games in flight of one board, and what its resignation is calibrated from."""
+    state.assembler.load_state_dict(_part(host, _ASSEMBLER))
+    state.resign.restore(_part(host, _RESIGN))
+
+
+def _games_of(state: RunState) -> dict[str, HostArray]:
+    """Return what `_restore_games` restores."""
+    host = {_ASSEMBLER + name: array for name, array in state.assembler.state_dict().items()}
+    return host | {_RESIGN + name: array for name, array in state.resign.state().items()}
 
 
 def keep_first_network(given: Path, workdir: Path) -> None:
@@ -149,6 +163,9 @@ def save_selfplay(checkpointer: Checkpointer, state: RunState) -> None:
     cursors = checkpointer.cursors()
     if cursors:
         state.replay.prune(min(cursor["first_shard"] for cursor in cursors))
+        for size, board in state.others.items():
+            parts = [part_of_board(cursor, size) for cursor in cursors]
+            board.replay.prune(min(cursor["first_shard"] for cursor in parts))
     if mesh_lib.is_lead() and checkpointer.num_processes() <= jax.process_count():
         forget_processes(state.replay.directory, jax.process_count())
     meta = {
@@ -158,11 +175,12 @@ def save_selfplay(checkpointer: Checkpointer, state: RunState) -> None:
         "best_iteration": state.best_iteration,
         "rival_iteration": state.rival_iteration,
     }
-    host = {_ASSEMBLER + name: array for name, array in state.assembler.state_dict().items()}
-    host |= {_RESIGN + name: array for name, array in state.resign.state().items()}
+    host, cursor = _games_of(state), state.replay.state_dict()
+    for size, board in state.others.items():
+        host |= for_board(_games_of(board), size)
+        cursor |= for_board(board.replay.state_dict(), size)
     # The digest is of the file, so equal states are written in one order.
     host = dict(sorted(host.items()))
-    cursor = state.replay.state_dict()
     checkpointer.save(state.iteration, state.arrays(), meta, host, cursor)
 
 

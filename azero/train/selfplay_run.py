@@ -24,6 +24,7 @@ from azero.models.naming import find_directory
 from azero.report.metrics import MetricsWriter
 from azero.report.pieces import start_of
 from azero.settings import Config
+from azero.train.boards import on_other_boards
 from azero.train.driver import run_experiment
 from azero.train.estimate import LIFETIME_SECONDS, estimate, mean_simulations
 from azero.train.events import (
@@ -84,6 +85,8 @@ def make_selfplay_stage(
       CheckpointError: there are games of a run in `workdir`, and no checkpoints; or the network
         that the run begins with cannot be read.
     """
+    if backend is not None and on_other_boards(config):
+        raise ValueError("game.selfplay-sizes: with --cluster a run has one board size")
     if backend is not None and jax.process_count() > 1:
         problem = "--cluster needs a learner of one process, and this run has several"
         raise ValueError(f"{problem}; start one, or omit --cluster")
@@ -130,7 +133,9 @@ def _open(
     stop: StopRequest,
 ) -> Iterator[Iterate[RunState]]:
     """Start the workers, where there are any; close them and the replay in the end."""
-    with contextlib.closing(state.replay), contextlib.ExitStack() as workers:
+    with contextlib.ExitStack() as workers:
+        for board in state.every_board:
+            workers.enter_context(contextlib.closing(board.replay))
         if backend is None:
             yield loop.iterate
         else:
@@ -154,7 +159,8 @@ def _report(loop: Loop, event: Event, metrics: MetricsWriter, progress: Progress
             progress.note(f"iteration {iteration} does not play iteration {opponent}: {reason}")
         case IterationDone():
             if event.samples:
-                games = [_sample(loop, event.iteration, game) for game in event.samples]
+                played = loop if event.board_size is None else loop.others[event.board_size]
+                games = [_sample(played, event.iteration, game) for game in event.samples]
                 metrics.samples(event.iteration, games)
             for warning in event.warnings:
                 note(warning, progress.note)
@@ -196,6 +202,7 @@ def _row(config: Config, event: IterationDone) -> Row:
         "positions_per_second": speed,
         "simulations_per_second": speed * mean_simulations(config, event.iteration - 1),
         **(resignation if config.selfplay.resign else {}),
+        **({} if event.board_size is None else {"board_size": event.board_size}),
     }
 
 
@@ -211,5 +218,5 @@ def _sample(loop: Loop, iteration: int, game: SampleGame) -> files.StoredGame:
         values=tuple(game.values[: len(game.actions)]),
         komi=loop.game.komi_of(game.frame) if isinstance(loop.game, Go) else None,
         names=(player, player),
-        start="" if loop.start_states is None else start_of(settings.name, game.frame),
+        start="" if loop.starts_at_the_beginning else start_of(settings.name, game.frame),
     )

@@ -1,6 +1,7 @@
 """Reviews with a player whose opinions are written down: losses, set-ups, moves that cannot be,
 leads and ownership, the SGF and the page."""
 
+import dataclasses
 import gzip
 import html
 import json
@@ -241,11 +242,27 @@ def test_the_page_shows_leads_and_ownership(tmp_path: Path) -> None:
     write_review(tmp_path / "page.html", with_points(game(ONE_MISTAKE[:3])), "oracle")
     page = (tmp_path / "page.html").read_text()
     assert "<h2>Black's win rate and lead</h2>" in page and "lead in points</text>" in page
-    assert '<td class="num">-1.2</td>' in page and '<td class="num">-3.0</td>' in page
+    assert all(f'data-label="Black\'s lead">{lead}</td>' in page for lead in ("-1.2", "-3.0"))
     assert page.count('aria-label="expected owners of the points"') == 1
     write_review(tmp_path / "page.html", review(game(ONE_MISTAKE), OPINIONS), "oracle")
     page = (tmp_path / "page.html").read_text().split("<main>")[1]
     assert "lead" not in page and "wner" not in page
+
+
+@pytest.mark.parametrize(
+    ("players", "ranks", "title"),
+    [
+        (("", ""), ("5d", ""), "game: Black against White"),
+        (("Ann", ""), ("", "3k"), "Ann (Black) against White"),
+        (("Ann", "Bob"), ("9p", ""), "Ann 9p (Black) against Bob (White)"),
+    ],
+)
+def test_the_title_names_the_players_that_the_record_names(
+    players: tuple[str, str], ranks: tuple[str, str], title: str, tmp_path: Path
+) -> None:
+    played = dataclasses.replace(game([(0, CENTRE)]), players=players, ranks=ranks)
+    write_review(tmp_path / "page.html", review(played, [(0.5, CENTRE), (-0.5, CORNER)]), "oracle")
+    assert f"<h1>{title}</h1>" in (tmp_path / "page.html").read_text()
 
 
 def test_a_page_without_mistakes(tmp_path: Path) -> None:

@@ -5,12 +5,14 @@ import functools
 import jax
 import numpy as np
 import pytest
+from kept_reference import KeptReference, hashing_leaf
 from nim_game import Nim, nim_search
 
 from azero.games.table import make
 from azero.match.compiled import _compile, _think, make_match
 from azero.match.score import MatchResult, Tally, wilson_interval
 from azero.mesh import make_mesh
+from azero.search.batched.reuse import make_new_trees
 from azero.search.leaf import rollout_leaf
 from azero.search.search import SearchFn
 from azero.search.settings import PuctConfig
@@ -95,7 +97,7 @@ def test_players_do_not_talk_to_each_other_across_devices() -> None:
     """The compiled moves of a match hold no collective: no device waits for another one."""
     mesh, game = make_mesh(), Nim(7)
     think = functools.partial(_think, game, nim_search, _other_search, 2)
-    start, chunk, _ = _compile(game, think, mesh.size, 4, mesh)
+    start, chunk, _ = _compile(game, think, lambda half: (None, None), mesh.size, 4, mesh)
     text = (
         chunk.lower(
             1,
@@ -187,3 +189,63 @@ def test_result_is_written_out() -> None:
         "moving first 10-0-0, second 8-1-1"
     )
     assert np.isclose(MatchResult(Tally(1), Tally(0, 1, 0)).total.score, 0.75)
+
+
+@pytest.mark.parametrize("simulations", [(12, 12), (12, 8)], ids=["one search", "two searches"])
+def test_both_players_keep_their_trees(simulations) -> None:  # type: ignore[no-untyped-def]
+    """Every move and value of eight games is that of two plain Python trees a game, one of each
+    player, which go on with what the other one answers."""
+    game = make("tictactoe")
+    configs = [
+        PuctConfig(num_simulations=count, dirichlet_fraction=0.0, reuse_tree=True)
+        for count in simulations
+    ]
+    leaf = hashing_leaf(game)
+    search_a, search_b = (config.build(game, leaf) for config in configs)
+    a, b = (
+        make_new_trees(config, game, count)
+        for config, count in zip(configs, simulations, strict=True)
+    )
+    match = make_match(
+        game,
+        search_a,
+        search_a if simulations[0] == simulations[1] else search_b,
+        8,
+        temperature_moves=3,
+        moves_per_chunk=4,
+        mesh=make_mesh(jax.devices()[:2]),
+        new_trees=(a, b),
+    )
+    games = match(np.float32(1), np.float32(2), jax.random.key(1))
+    assert len({tuple(row) for row in games.actions.tolist()}) > 4
+    kept = 0
+    for actions, values, length, a_first in zip(
+        games.actions, games.values, games.lengths, games.a_moves_first, strict=True
+    ):
+        order = (0, 1) if a_first else (1, 0)
+        players = [
+            KeptReference(
+                game, functools.partial(_with_parameter, leaf, np.float32(p + 1)), configs[p]
+            )
+            for p in order
+        ]
+        state = game.init()
+        for ply in range(length):
+            mover = players[ply % 2]
+            kept += mover.root is not None
+            mover.begin(state)
+            root = mover.search(simulations[order[ply % 2]])
+            total = sum(root.visits.values())
+            value = (root.value + sum(root.value_sums.values())) / (1 + total)
+            assert values[ply] == pytest.approx(value, abs=1e-4)
+            if ply >= 3:
+                assert root.visits[int(actions[ply])] == max(root.visits.values())
+            for player in players:
+                if player.root is not None:
+                    player.play(int(actions[ply]))
+            state = game.step(state, actions[ply])
+    assert kept > 10
+
+
+def _with_parameter(leaf, parameter, params, key, states):  # type: ignore[no-untyped-def]
+    return leaf(parameter, key, states)

@@ -3,8 +3,11 @@
 import pytest
 
 from azero.chips import CHIPS, parse_topology
+from azero.experiment import load
 from azero.plan.compiled import bytes_needed, parse_size
-from azero.plan.fitting import largest_fitting
+from azero.plan.fitting import _fit_games, largest_fitting
+from azero.search.batched.tree import tree_bytes
+from azero.settings import Config
 
 
 def test_a_topology_is_a_generation_and_a_grid() -> None:
@@ -84,3 +87,22 @@ def test_nothing_fits() -> None:
         ValueError, match=r"learner\.batch-size of one a device needs 2\.0 GiB, of 1\.0 GiB"
     ):
         largest_fitting(4, lambda size: (2 << 30) + size, float(1 << 30), "learner.batch-size")
+
+
+def test_kept_trees_bound_the_games_and_not_the_positions_of_an_iteration() -> None:
+    """Trees of about 19 MB a game in 8 GB a device: 256 games instead of 512, in twice as many
+    dispatches."""
+    config = load("go19").config
+    game = config.game.build()
+    search = config.search
+    trees = tree_bytes(search.num_simulations, game, search.edge_width, search.kept_room)
+    assert 15e6 < trees < 25e6
+    asked = []
+
+    def hbm_bytes(config: Config, program: object, what: str) -> int:
+        asked.append(config.selfplay.num_games)
+        return trees * config.selfplay.num_games // 8
+
+    fitted = _fit_games(config, 8, 8e9, hbm_bytes).selfplay
+    assert asked == [2048]
+    assert (fitted.num_games, fitted.dispatches_per_iteration) == (2048, 10)

@@ -13,8 +13,12 @@ import numpy as np
 import pytest
 from needs import not_here
 
+from azero.data.rows import read_rows
 from azero.data.run_files import StoredGame, describe_machine, load_run, write_run, write_samples
+from azero.learn.auxiliary_losses import LOSSES
 from azero.report.metrics import MetricsWriter
+from azero.report.page import CHARTS, COUNTERS
+from azero.report.schema import EVENTS, METRICS
 from azero.settings import Config
 
 
@@ -143,3 +147,14 @@ def test_a_full_disk_ends_no_run_and_is_told_once(limited, tmp_path: Path) -> No
         with MetricsWriter(workdir, resume_iteration=5) as writer:
             writer.write({"iteration": 6})
         assert [row["iteration"] for row in load_run(workdir).metrics][:6] == [1, 2, 3, 4, 5, 6]
+
+
+def test_the_schema_names_what_runs_write() -> None:
+    runs = Path(__file__).parents[2] / "experiments"
+    for path in runs.rglob("metrics.jsonl"):
+        assert {key for row in read_rows(path) for key in row} <= set(METRICS), path
+    for path in runs.rglob("events.jsonl"):
+        assert {row["kind"] for row in read_rows(path)} <= set(EVENTS), path
+    drawn = {key for _, keys in CHARTS for key, _ in keys} | set(COUNTERS)
+    assert drawn <= set(METRICS)
+    assert {f"{name}_loss" for name in LOSSES} <= set(METRICS)

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from azero.commands.main import main
 from azero.data.run_files import StoredGame, load_run, write_config, write_run, write_samples
 from azero.match.arena import evaluation_row
+from azero.match.directory import MatchDirectory
+from azero.match.games import MatchGame
 from azero.match.score import MatchResult, Tally
 from azero.report.metrics import MetricsWriter
 from azero.report.page import write_report
@@ -168,3 +171,77 @@ def test_missing_and_damaged_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "samples" / "3.json").write_text('[{"game": "go"}]')
     with pytest.raises(ValueError, match=r"3\.json does not hold sample games"):
         write_report(tmp_path)
+
+
+def play_match(directory: Path, first: str, second: str, rewards: list[float]) -> None:
+    """Store a match with a program, whose name is that of the second player."""
+    command = {"games": len(rewards), "first_side": None}
+    players = [{"name": first, "player": f"{first}?visits=8"}, {"name": second, "player": "gtp:x"}]
+    match = MatchDirectory(directory, command, players)
+    for number, reward in enumerate(rewards, start=1):
+        match.add(MatchGame(number, None, number % 2 == 1, reward, (number,), 0, "resign"), None)
+    match.close()
+
+
+def test_matches_with_other_players_are_shown_with_losses(tmp_path: Path) -> None:
+    with MetricsWriter(tmp_path) as writer:
+        writer.write(_row(1))
+        writer.event_row(evaluation_row(2, 0, MatchResult(Tally(9, 0, 1), Tally(8, 1, 1))))
+    play_match(tmp_path / "gnugo", "go5", "GNU <Go>", [-1.0, -1.0, 0.0, 1.0])
+    play_match(tmp_path / "matches" / "pachi", "go5", "Pachi", [])
+    page, checker = _check(write_report(tmp_path, tmp_path / "pages" / "here.html"))
+    assert not (tmp_path / "report.html").exists()
+    row = re.search(r"<td data-label=\"against\">GNU &lt;Go&gt;</td>(.*?)</tr>", page, re.S)
+    assert row is not None
+    cells = re.findall(r'data-label="(\w+|95% interval)">(.*?)</td>', row[1])
+    assert cells == [
+        ("wins", "1"),
+        ("draws", "1"),
+        ("losses", "2"),
+        ("score", "37.5%"),
+        ("95% interval", "0.3 to 99.3%"),  # of two pairs
+    ]
+    assert "go5 against GNU <Go> (95%: 0.3 to 99.3%)" in checker.text, "the tile"
+    assert re.search(r"Elo since the start \(95%: \+\d+ to \+\d+\)", checker.text)
+    assert "Pachi" not in page, "no game has ended"
+    (tmp_path / "gnugo" / "match.json").write_text("[]")
+    with pytest.raises(ValueError, match=r"gnugo/match\.json does not hold a match"):
+        write_report(tmp_path)
+
+
+def test_a_slow_first_iteration_does_not_set_the_scale(tmp_path: Path) -> None:
+    with MetricsWriter(tmp_path) as writer:
+        for iteration in range(1, 30):
+            writer.write({**_row(iteration), "seconds": 300.0 if iteration == 1 else 2.0})
+    page, _ = _check(write_report(tmp_path))
+    chart = page.split("<figcaption>Seconds per iteration</figcaption>")[1].split("</figure>")[0]
+    assert "iteration (outside: up to 300, iteration 1)" in chart
+    ticks = [float(text) for text in re.findall(r"<text[^>]*>([\d.]+)</text>", chart)]
+    assert max(ticks) in range(20, 31), "the iterations' numbers; the seconds end at 4"
+    assert "iteration (outside" not in page.replace(chart, "")
+
+
+def test_the_command_writes_where_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, stages = tmp_path / "run", tmp_path / "stages"
+    with MetricsWriter(run) as writer:
+        writer.write(_row(1))
+    facts = {"title": "One", "finished": 0, "seconds": 1, "devices": "", "processor": ""}
+    stages.joinpath("one").mkdir(parents=True)
+    stages.joinpath("one", "report.html").touch()
+    stages.joinpath("stages.json").write_text(
+        json.dumps({"one": {**facts, "commit": "", "rows": [], "notes": []}})
+    )
+
+    def report(*words: object) -> str:
+        monkeypatch.setattr("sys.argv", ["azero", "report", *map(str, words)])
+        main()
+        return capsys.readouterr().out.strip()
+
+    assert report(run, "--out", tmp_path) == str(tmp_path / "report.html")
+    assert report(stages, "--out", tmp_path / "page.html") == str(tmp_path / "page.html")
+    assert 'href="stages/one/report.html"' in (tmp_path / "page.html").read_text()
+    with pytest.raises(SystemExit):
+        report(run, "--out", tmp_path, "--plot", tmp_path / "x.png")
+    assert "--plot writes an image instead of the page" in capsys.readouterr().err

@@ -5,15 +5,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from kept_reference import KeptReference, hashing_leaf
 
 from azero import mesh as mesh_lib
 from azero.games.table import make
+from azero.search.batched.reuse import make_new_trees
 from azero.search.leaf import uniform_leaf
 from azero.search.search import SearchOutput
 from azero.search.settings import PuctConfig
-from azero.selfplay.selfplay import in_chunks, make_selfplay, to_host
+from azero.selfplay.chunks import in_chunks
+from azero.selfplay.selfplay import make_selfplay, to_host
 from azero.selfplay.settings import SelfplayConfig
-from azero.selfplay.targets import split_words
+from azero.selfplay.targets import countable, split_words
 from azero.selfplay.trajectory import Assembler
 
 GAME = make("tictactoe")
@@ -211,3 +214,68 @@ def test_forced_visits_are_neither_taught_nor_played():
     np.testing.assert_array_equal(
         ((actions == chunk.action[..., None]) & (counts > 0)).any(-1), True
     )
+
+
+@pytest.mark.parametrize(("devices", "search_batch"), [(1, None), (2, 2)])
+def test_trees_are_kept_until_a_game_ends(devices, search_batch):
+    """The policy target of every move of eight games, which resign, play fast moves and random
+    ones, is the visits of a plain Python tree that is kept from move to move."""
+    settings = PuctConfig(num_simulations=10, dirichlet_fraction=0.0, reuse_tree=True)
+    leaf = hashing_leaf(GAME)
+    config = SelfplayConfig(
+        num_games=8,
+        search_batch=search_batch,
+        moves_per_dispatch=10,
+        temperature_moves=4,
+        resign=True,
+        resign_disabled=0.5,
+        fast_simulations=3,
+        full_search_probability=0.7,
+        random_moves=3,
+        random_share=0.3,
+    )
+    selfplay = make_selfplay(
+        config,
+        GAME,
+        settings.build(GAME, leaf),
+        settings.fast(3).build(GAME, leaf),
+        mesh_lib.make_mesh(jax.devices()[:devices]),
+        most_visits=10,
+        new_trees=make_new_trees(settings, GAME, 10),
+    )
+    carry = selfplay.init(jax.random.key(0))
+    assert carry.kept is None
+    carry = carry._replace(kept=selfplay.new_trees())
+    chunks = []
+    for i in range(2):
+        carry, chunk = selfplay.play(np.float32(1), carry, jax.random.key(i), jnp.float32(-0.2))
+        chunks.append(to_host(chunk))
+    chunk = type(chunk)(*(np.concatenate(column) for column in zip(*chunks, strict=True)))
+    actions, counts = split_words(chunk.policy)
+    assert chunk.resigned.any() and (chunk.finished & ~chunk.resigned).any()
+    kept = 0
+    for slot in range(8):
+        tree, state = (
+            KeptReference(GAME, lambda _, *rest: leaf(np.float32(1), *rest), settings),
+            None,
+        )
+        for move in range(20):
+            if state is None:
+                state, tree.root = GAME.init(), None
+            kept += tree.root is not None
+            tree.begin(state)
+            root = tree.search(10 if chunk.is_target[move, slot] else 3)
+            there = actions[move, slot] >= 0
+            found = dict(zip(actions[move, slot, there], counts[move, slot, there], strict=True))
+            assert found == root.visits
+            if chunk.finished[move, slot]:
+                state = None
+                continue
+            tree.play(int(chunk.action[move, slot]))
+            state = GAME.step(state, chunk.action[move, slot])
+    assert 60 < kept < 150
+
+
+def test_visits_beyond_the_room_of_a_word_keep_their_proportions():
+    visits = jnp.array([[3, 0, 65535], [131070, 1, 65535]], jnp.int32)
+    np.testing.assert_array_equal(countable(visits), [[3, 0, 65535], [65535, 0, 32767]])

@@ -105,6 +105,27 @@ def test_k_and_k_iterations_equal_2k_bit_for_bit(gate, tmp_path, without_reports
     assert digests(tmp_path / "other")[1] != early[1]
 
 
+def test_kept_trees_archive_and_resigned_games_are_resumed(tmp_path, without_reports):
+    """Trees end with an iteration, so that checkpoints need none of them; the rest is saved."""
+    config = tictactoe(iterations=3)
+    selfplay = dataclasses.replace(
+        config.selfplay,
+        num_games=8,
+        search_batch=4,
+        resign_disabled=0.5,
+        archive="searches",
+        played_on_games=8,
+        played_on_simulations=1,
+    )
+    search = PuctConfig(num_simulations=4, reuse_tree=True)
+    config = dataclasses.replace(config, search=search, selfplay=selfplay)
+    for iterations in (1, 3):
+        part = dataclasses.replace(config, run=RunConfig(iterations=iterations))
+        assert quiet_run("tictactoe", part, tmp_path / "parts") == 0
+    assert quiet_run("tictactoe", config, tmp_path / "whole") == 0
+    assert digests(tmp_path / "parts")[3] == digests(tmp_path / "whole")[3]
+
+
 def test_simulations_grow_over_a_run(tmp_path, without_reports):
     config = tictactoe()
     search = PuctConfig(num_simulations=4)

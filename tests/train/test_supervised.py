@@ -176,6 +176,24 @@ def test_accuracy_of_a_run_and_of_its_export_are_the_same(workdir, capsys):
     assert sum(row["positions"] for row in printed["networks"][0]["by_move"]) == first[0].positions
 
 
+def test_accuracy_over_a_run_is_a_picture(workdir, tmp_path):
+    kept = [row.iteration for row in list_checkpoints(workdir)]
+    picture = tmp_path / "accuracy.svg"
+    request = AccuracyRequest(
+        (workdir,), EXPERT, every_checkpoint=True, plot=picture, number=1, json=True
+    )
+    found = evaluate_accuracy(request)
+    assert list(found) == [f"{workdir}, iteration {iteration}" for iteration in kept]
+    assert len(kept) > 1 and "Moves predicted" in picture.read_text()
+    for changes, message in (
+        ({"iteration": (kept[0],)}, "--iteration or --every-checkpoint"),
+        ({"every_checkpoint": False}, "--plot needs"),
+        ({"checkpoint": (workdir, workdir)}, "give one run"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            evaluate_accuracy(dataclasses.replace(request, **changes))
+
+
 def test_accuracy_as_tables(workdir, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     evaluate_accuracy(AccuracyRequest((workdir,), EXPERT, number=2, paper=True))

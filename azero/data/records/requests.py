@@ -91,6 +91,13 @@ class AccuracyRequest:
     """Directories of runs, or with an exported network (RUN/checkpoint)."""
     games: Path
     """Games that the networks did not learn from (.sgf .sgf.gz .zip .tar.gz)."""
+    iteration: tuple[int, ...] = ()
+    """Of one run: these checkpoints, in place of the newest."""
+    every_checkpoint: bool = False
+    """Of one run: all checkpoints that it keeps (checkpoint.keep-every)."""
+    plot: Path | None = None
+    """With several checkpoints of a run: an image of accuracy and value error over the iterations
+    (AGZ, Figures 3b and 3c)."""
     number: int = 200
     """Games that are looked at, evenly spaced over the file; 0 is all."""
     symmetries: bool | None = None

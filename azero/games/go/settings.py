@@ -39,6 +39,11 @@ class GoConfig(GameConfig):
     """Komis of the games of self-play, each as likely as the others, for a network that sees the
     komi (planes 19). Empty: all games are played at `komi`, as matches are."""
 
+    selfplay_sizes: tuple[tuple[int, int, float], ...] = ()
+    """Other board sizes in the same run, for a network that fits any board: triples of a first
+    iteration, a size, and from there on the share of the iterations whose self-play is on it, and
+    of the batches that are from it. The rest is `size`, on which all matches are."""
+
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of the class of the rules."""
         size = self.size[0] if len(self.size) == 1 else tuple(self.size)
@@ -53,7 +58,17 @@ class GoConfig(GameConfig):
 
     def for_matches(self) -> Self:
         """Return the same game with rewards that say who won and nothing else."""
-        return dataclasses.replace(self, margin_weight=0.0, selfplay_komis=())
+        return dataclasses.replace(self, margin_weight=0.0, selfplay_komis=(), selfplay_sizes=())
+
+    def on_board(self, size: int) -> Self:
+        """Return the same game of self-play on another board."""
+        return dataclasses.replace(self, size=(size,), max_moves=None, selfplay_sizes=())
+
+    def size_shares(self, iteration: int) -> dict[int, float]:
+        """Return the shares of the other board sizes in self-play after `iteration` iterations."""
+        shares = {size: 0.0 for _, size, _ in self.selfplay_sizes}
+        began = [entry for entry in self.selfplay_sizes if entry[0] <= iteration]
+        return shares | {size: share for _, size, share in sorted(began)}
 
     def seen_as(self, trained: GameConfig) -> Self:
         """Return these rules with what a network that learned with `trained` sees of them."""
@@ -69,6 +84,19 @@ class GoConfig(GameConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         check(len(self.size) in (1, 2), f"game.size is one or two numbers, not {self.size}")
+        sizes = {size for _, size, _ in self.selfplay_sizes}
+        check(
+            self.size not in {(size,) for size in sizes} and sizes <= set(range(2, 20)),
+            f"the boards of game.selfplay-sizes are others than game.size, of 2 to 19 points a "
+            f"side, not {sorted(sizes)}",
+        )
+        for first, _, share in self.selfplay_sizes:
+            total = sum(self.size_shares(first).values())
+            check(
+                share >= 0 and total <= 1 + 1e-9,
+                f"the shares of game.selfplay-sizes are at least 0 and add up to at most 1, not to "
+                f"{total:g} from iteration {first} on",
+            )
         check(
             not self.selfplay_komis or self.planes == 19,
             "game.selfplay-komis needs a network that sees the komi: game.planes 19",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 
@@ -9,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from azero.games.game import Game
+from azero.search.batched.reuse import continue_trees
 from azero.search.batched.tree import (
     ILLEGAL,
     Edges,
@@ -35,7 +37,7 @@ from azero.search.puct import (
     reduced_value,
     unvisited_of,
 )
-from azero.search.search import LeafFn, SearchFn, SearchOutput
+from azero.search.search import LeafFn, PreviousSearch, SearchFn, SearchOutput
 from azero.search.settings import PuctConfig
 from azero.types import Array, PyTree
 
@@ -195,25 +197,44 @@ def mix_dirichlet(key: Array, priors: Array, alpha: float, fraction: float) -> A
 
 def make_puct(config: PuctConfig, game: Game, leaf: LeafFn) -> SearchFn:
     """Make the PUCT search: `config.num_simulations` simulations after the evaluation of the root,
-    one position per game in each call of `leaf`."""
+    one position per game in each call of `leaf`. With a `PreviousSearch` they are added to its
+    trees (AGZ methods, 'Play'), and the noise to the priors of the new roots."""
     score, root_score = make_score(config), make_score(config, is_root=True)
     num_simulations = config.num_simulations
-    max_depth = config.max_depth or num_simulations
 
-    def search(params: PyTree, key: Array, roots: PyTree) -> SearchOutput:
-        root_key, noise_key, leaf_key = jax.random.split(key, 3)
-        states, logits, legal_mask, values = evaluate_roots(game, leaf, params, root_key, roots)
-        priors = root_priors(config, noise_key, logits, legal_mask)
-        tree = init_tree(
+    def new_tree(key: Array, states: PyTree, logits: Array, legal: Array, values: Array) -> Tree:
+        return init_tree(
             game,
             states,
-            priors,
+            root_priors(config, key, logits, legal),
             values,
             num_simulations + 1,
             config.edge_width,
             keeps_squares=config.variance_scale > 0.0,
         )
-        valid = jnp.ones((priors.shape[0], 1), bool)
+
+    def kept_tree(key: Array, tree: Tree) -> Tree:
+        """Return the tree with noise in the priors of its roots."""
+        priors = tree.priors[: tree.num_games]
+        logits = jnp.log(jnp.maximum(priors, jnp.finfo(jnp.float32).tiny))
+        noisy = root_priors(config, key, logits, priors >= 0.0)
+        return dataclasses.replace(
+            tree, priors=jax.lax.dynamic_update_slice_in_dim(tree.priors, noisy, 0, 0)
+        )
+
+    def search(
+        params: PyTree, key: Array, roots: PyTree, previous: PreviousSearch | None = None
+    ) -> SearchOutput:
+        root_key, noise_key, leaf_key = jax.random.split(key, 3)
+        states, logits, legal_mask, values = evaluate_roots(game, leaf, params, root_key, roots)
+        if previous is None:
+            first, tree = 1, new_tree(noise_key, states, logits, legal_mask, values)
+        else:
+            first, priors = config.kept_room, masked_priors(logits, legal_mask)
+            kept = continue_trees(game, previous, first, states, priors, values)
+            tree = kept_tree(noise_key, kept)
+        valid = jnp.ones((values.shape[0], 1), bool)
+        max_depth = config.max_depth or tree.num_nodes - 1
 
         def simulate(slot: Array, tree: Tree) -> Tree:
             edges = root_edges(tree)
@@ -224,7 +245,7 @@ def make_puct(config: PuctConfig, game: Game, leaf: LeafFn) -> SearchFn:
             )
             return backup(tree, path, value)
 
-        tree = jax.lax.fori_loop(1, num_simulations + 1, simulate, tree)
+        tree = jax.lax.fori_loop(first, first + num_simulations, simulate, tree)
         output = summarize(config, tree, game.num_actions)
         return output._replace(prior=jax.nn.softmax(logits, axis=-1))
 

@@ -70,7 +70,8 @@ class Tree:
     raw_values: Array
     """float32[N B]: the leaf's value when the node was expanded, for the side to move there."""
     parents: Array
-    """int[N B]: node index of the parent (int16 where that suffices)."""
+    """int[N B]: node index of the parent (int16 where that suffices); ROOT for rows that are no
+    node: those not yet used, and evaluations of terminal positions."""
     edges: Array
     """int[N B]: the edge that led from the parent here."""
     moves: Array | None
@@ -81,7 +82,7 @@ class Tree:
     priors: Array
     """float32[N B, E]: P(s, a), which sums to one over the legal moves; ILLEGAL on the others."""
     visits: Array
-    """int[N B, E]: N(s, a)."""
+    """int[N B, E]: N(s, a); int32 where trees are kept from move to move."""
     value_sums: Array
     """float32[N B, E]: W(s, a), the sum of the values backed up through the edge, for the side to
     move at s."""
@@ -202,6 +203,7 @@ def init_tree(
     num_nodes: int,
     width: int | None = None,
     keeps_squares: bool = False,
+    keeps_visits: bool = False,
 ) -> Tree:
     """Return trees that hold only the evaluated roots.
 
@@ -212,6 +214,8 @@ def init_tree(
       num_nodes: N.
       width: E, by default the most legal moves that a position of the game can have.
       keeps_squares: whether the tree has `Tree.squares`.
+      keeps_visits: whether visits of earlier searches are kept, so that there may be more of them
+        than nodes.
     """
     batch, num_actions = priors.shape
     small = index_dtype(max(num_nodes, num_actions))
@@ -232,7 +236,7 @@ def init_tree(
         moves=None if moves is None else room(moves.astype(small)),
         children=jnp.full((rows, width), UNVISITED, small),
         priors=room(priors),
-        visits=jnp.zeros((rows, width), small),
+        visits=jnp.zeros((rows, width), jnp.int32 if keeps_visits else small),
         value_sums=jnp.zeros((rows, width), jnp.float32),
         squares=jnp.zeros(rows, jnp.float32) if keeps_squares else None,
         num_nodes=num_nodes,
@@ -385,6 +389,7 @@ def expand(
         new.terminal.reshape(batch, lanes), TERMINAL, slot + jnp.arange(lanes, dtype=jnp.int32)
     )
     child = jnp.where(path.child == UNVISITED, new_child, path.child)
+    parent = jnp.where((child >= 0) & (path.child == UNVISITED), path.node, ROOT)
     is_root = path.node == ROOT
     children = change_below_root(
         tree.children, path.node, path.edge, path.valid & ~is_root, child, replace
@@ -394,7 +399,7 @@ def expand(
         states=jax.tree.map(write, tree.states, new.states),
         players=write(tree.players, new.players),
         raw_values=write(tree.raw_values, new.values),
-        parents=write(tree.parents, path.node),
+        parents=write(tree.parents, parent),
         edges=write(tree.edges, path.edge),
         moves=None if tree.moves is None or new.moves is None else write(tree.moves, new.moves),
         children=change_roots(children, path.edge, path.valid & is_root, child, replace),
@@ -539,9 +544,14 @@ def best_child_value(edges: Edges, action: Array) -> Array:
     return jnp.take_along_axis(edges.qvalues(unvisited=-jnp.inf), action[:, None], axis=-1)[:, 0]
 
 
-def bytes_per_node(game: Game, num_nodes: int = 1, width: int | None = None) -> int:
+def bytes_per_node(
+    game: Game,
+    num_nodes: int = 1,
+    width: int | None = None,
+    keeps_visits: bool = False,
+) -> int:
     """Return the bytes that one node takes in a tree of `num_nodes` nodes of `width` edges (counts
-    and indices are int16 up to 32,767 nodes).
+    and indices are int16 up to 32,767 nodes; `keeps_visits` as in `init_tree`).
 
     That is the slim state, 12 bytes an edge (14 where `Tree.moves` names the actions) and 9 more:
     4.3 KB and the state for 19x19 Go, half of what mctx's tree takes. (`Tree.squares` would be
@@ -554,11 +564,14 @@ def bytes_per_node(game: Game, num_nodes: int = 1, width: int | None = None) -> 
     small = index_dtype(max(num_nodes, game.num_actions)).itemsize
     edges = edge_width(game, width)
     edge_bytes = edges * (
-        4 + 4 + (2 if edges == game.num_actions else 3) * small
-    )  # prior, value sum; visits, child, move
+        # prior, value sum; visits; child and move
+        8 + (4 if keeps_visits else small) + (1 if edges == game.num_actions else 2) * small
+    )
     return state_bytes + edge_bytes + 1 + 4 + 2 * small  # player, raw value, parent, edge
 
 
-def tree_bytes(num_simulations: int, game: Game, width: int | None = None) -> int:
-    """Return the bytes of the tree of one game: a node for the root and one for each simulation."""
-    return (num_simulations + 1) * bytes_per_node(game, num_simulations + 1, width)
+def tree_bytes(num_simulations: int, game: Game, width: int | None = None, kept: int = 0) -> int:
+    """Return the bytes of the tree of one game: a node for each simulation, and one for the root
+    or, where trees are kept from move to move, `kept` nodes."""
+    num_nodes = num_simulations + max(1, kept)
+    return num_nodes * bytes_per_node(game, num_nodes, width, kept > 0)

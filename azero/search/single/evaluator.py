@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 import jax
@@ -18,7 +18,14 @@ from azero.games.game import Game
 from azero.search.leaf import SymmetryLeafFn
 from azero.search.single.leaves import NetworkLeaves
 from azero.search.single.node import Evaluation
-from azero.search.single.packed import PackedPosition, PackedRules, pad_rows, unpack_state
+from azero.search.single.packed import (
+    PackedPosition,
+    PackedPositions,
+    PackedRules,
+    pad_rows,
+    states_of,
+    unpack_state,
+)
 from azero.types import Array, PyTree
 
 Symmetries = Literal["random", "average", "none"]
@@ -37,7 +44,7 @@ float32[B])."""
 
 
 _Answers = tuple[np.ndarray, np.ndarray]
-"""(logits float32[B, A], values float32[B])"""
+"""(logits or policies float[B, A], values float[B])"""
 
 
 class Counts(NamedTuple):
@@ -88,10 +95,11 @@ class Evaluator:
         self.counts = Counts(0, 0, 0.0)
         self.num_symmetries = game.num_symmetries
         self._symmetry = symmetry
-        self._cache: OrderedDict[bytes, Evaluation] = OrderedDict()
+        self._cache: OrderedDict[bytes, tuple[np.ndarray, float]] = OrderedDict()
+        """Priors of the legal moves, and the value, by the content of the position."""
         self._cache_size = cache_size
         self._random = np.random.default_rng(seed)
-        self._programs: dict[int, Callable[[int, np.ndarray, np.ndarray], _Answers]]
+        self._programs: dict[int, Callable[[int, np.ndarray, np.ndarray], tuple[Array, Array]]]
         if network is not None:
             outside = _OutsideProgram(game, leaf, network)
             self._programs = {1: outside, batch: outside}
@@ -106,36 +114,53 @@ class Evaluator:
     def leaves(self, rules: PackedRules, edge_width: int | None = None) -> NetworkLeaves:
         """Return what evaluates the leaves of one tree, as `LeafEvaluator` says."""
         del rules
-        return NetworkLeaves(self.evaluate, edge_width)
+        return NetworkLeaves(self.begin, edge_width)
 
     def node_bytes(self, state_bytes: int, num_actions: int) -> int:
         """Return about how much memory a node takes."""
         del num_actions
         return state_bytes + _NODE_BYTES
 
-    def evaluate(self, positions: Sequence[PackedPosition]) -> list[Evaluation]:
-        """Return the evaluations of `positions`, from the cache where possible; equal positions are
-        evaluated once."""
-        found = {
-            position.content: known
-            for position in positions
-            if (known := self._cached(position.content)) is not None
-        }
-        missing = {
-            position.content: position for position in positions if position.content not in found
-        }
-        for content, evaluation in zip(
-            missing, self._evaluate_missing(list(missing.values())), strict=True
-        ):
-            found[content] = evaluation
-            self._store(content, evaluation)
-        return [found[position.content] for position in positions]
+    def begin(self, positions: PackedPositions) -> Callable[[], _Answers]:
+        """Begin to evaluate; the function that is returned waits for the policies float32[P, A]
+        over the legal moves and the values float64[P].
+
+        They come from the cache where possible; equal positions are evaluated once.
+        """
+        policies = np.zeros(positions.legal.shape, np.float32)
+        values = np.empty(len(policies))
+        missing: dict[bytes, int] = {}
+        again = []
+        contents = np.ascontiguousarray(positions.contents)
+        for i, content in enumerate(contents.view(f"V{contents[0].nbytes}")[:, 0].tolist()):
+            known = self._cached(content)
+            if known is not None:
+                policies[i, positions.legal[i]], values[i] = known
+            elif missing.setdefault(content, i) != i:
+                again.append((i, missing[content]))
+        rows = np.fromiter(missing.values(), int, len(missing))
+        asked = self._begin_missing(positions.take(rows)) if missing else None
+
+        def finish() -> _Answers:
+            if asked is not None:
+                policies[rows], values[rows] = asked()
+            for i, first in again:
+                policies[i], values[i] = policies[first], values[first]
+            if self._cache_size:
+                for content, i in missing.items():
+                    self._store(content, (policies[i, positions.legal[i]], float(values[i])))
+            return policies, values
+
+        return finish
 
     def view(self, position: PackedPosition, symmetry: int | None) -> Evaluation:
         """Return the evaluation of `position` under one symmetry, or the mean over all of them
         where `symmetry` is None; nothing is cached."""
         wanted = range(self.num_symmetries) if symmetry is None else [symmetry]
-        return _mean(*self.ask([position] * len(wanted), list(wanted)), position)
+        states, legal = states_of([position] * len(wanted)), position.legal
+        policies, values = self.ask(states, np.tile(legal, (len(wanted), 1)), np.array(wanted))
+        policy, actions = policies.mean(axis=0), np.flatnonzero(legal)
+        return Evaluation.ordered(actions, policy[actions], float(values.mean()), policy.size)
 
     def warm_up_in_steps(self, position: PackedPosition) -> Iterator[int]:
         """Compile the leaf for its batch sizes, one a step, the smallest first; yield each.
@@ -144,64 +169,79 @@ class Evaluator:
         """
         sizes, self._largest = sorted(self._programs), 1
         for size in sizes:
-            self._programs[size](0, pad_rows([position.state], size), np.zeros(size, np.int32))
+            self._programs[size](0, pad_rows(states_of([position]), size), np.zeros(size, np.int32))
             self._largest = size
             yield size
 
-    def _evaluate_missing(self, positions: list[PackedPosition]) -> list[Evaluation]:
-        """Evaluate positions, with the symmetries of the settings."""
-        if not positions:
-            return []
-        count, views = len(positions), 1
+    def _begin_missing(self, positions: PackedPositions) -> Callable[[], _Answers]:
+        """Begin to evaluate positions, with the symmetries of the settings."""
+        count, views = len(positions.states), 1
         if self._symmetry == "average":
             views = self.num_symmetries
-            symmetries = list(range(views)) * count
+            symmetries = np.tile(np.arange(views), count)
         elif self._symmetry == "random":
-            symmetries = self._random.integers(0, self.num_symmetries, count).tolist()
+            symmetries = self._random.integers(0, self.num_symmetries, count)
         else:
-            symmetries = [0] * count
-        policies, values = self.ask(
-            [position for position in positions for _ in range(views)], symmetries
+            symmetries = np.zeros(count, int)
+        if views == 1:
+            return self._begin_ask(positions.states, positions.legal, symmetries)
+        states, legal = (
+            array.repeat(views, axis=0) for array in (positions.states, positions.legal)
         )
-        return [
-            _mean(
-                policies[i * views : (i + 1) * views], values[i * views : (i + 1) * views], position
-            )
-            for i, position in enumerate(positions)
-        ]
+        asked = self._begin_ask(states, legal, symmetries)
 
-    def ask(
-        self, positions: Sequence[PackedPosition], symmetries: Sequence[int]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the leaf's policies float32[P, A] over the legal moves and its values float32[P],
-        in calls of the fixed sizes; nothing is cached."""
+        def finish() -> _Answers:
+            policies, values = asked()
+            return (
+                policies.reshape(count, views, -1).mean(axis=1),
+                values.reshape(count, views).mean(axis=1),
+            )
+
+        return finish
+
+    def ask(self, states: np.ndarray, legal: np.ndarray, symmetries: np.ndarray) -> _Answers:
+        """Return the leaf's policies float32[P, A] over the legal moves bool[P, A] of the packed
+        states uint32[P, W], and its values float32[P], in calls of the fixed sizes; nothing is
+        cached."""
+        return self._begin_ask(states, legal, symmetries)()
+
+    def _begin_ask(
+        self, states: np.ndarray, legal: np.ndarray, symmetries: np.ndarray
+    ) -> Callable[[], _Answers]:
         began, calls = time.perf_counter(), self.counts.calls
         chunks, largest = [], self._largest
-        for start in range(0, len(positions), largest):
-            chunk = [position.state for position in positions[start : start + largest]]
+        for start in range(0, len(states), largest):
+            chunk = states[start : start + largest]
             size = next(size for size in sorted(self._programs) if size >= len(chunk))
             symmetry = np.zeros(size, np.int32)
             symmetry[: len(chunk)] = symmetries[start : start + largest]
             calls += 1
-            logits, values = self._programs[size](calls, pad_rows(chunk, size), symmetry)
-            chunks.append((logits[: len(chunk)], values[: len(chunk)]))
+            chunks.append(self._programs[size](calls, pad_rows(chunk, size), symmetry))
+        self._count(calls, len(states), began)
+
+        def finish() -> _Answers:
+            began = time.perf_counter()
+            answers = jax.device_get(chunks)
+            self._count(self.counts.calls, 0, began)
+            logits, values = (np.concatenate(column) for column in zip(*answers, strict=True))
+            return legal_policies(logits[: len(states)], legal), values[: len(states)]
+
+        return finish
+
+    def _count(self, calls: int, positions: int, began: float) -> None:
         self.counts = Counts(
             calls,
-            self.counts.positions + len(positions),
+            self.counts.positions + positions,
             self.counts.seconds + time.perf_counter() - began,
         )
-        logits, values = (np.concatenate(column) for column in zip(*chunks, strict=True))
-        return legal_policies(logits, positions), values
 
-    def _cached(self, content: bytes) -> Evaluation | None:
+    def _cached(self, content: bytes) -> tuple[np.ndarray, float] | None:
         evaluation = self._cache.get(content)
         if evaluation is not None:
             self._cache.move_to_end(content)
         return evaluation
 
-    def _store(self, content: bytes, evaluation: Evaluation) -> None:
-        if self._cache_size == 0:
-            return
+    def _store(self, content: bytes, evaluation: tuple[np.ndarray, float]) -> None:
         self._cache[content] = evaluation
         if len(self._cache) > self._cache_size:
             self._cache.popitem(last=False)
@@ -233,12 +273,10 @@ class _Program:
         self._function = jax.jit(sharded, in_shardings=placing, out_shardings=split)
         self._params = jax.device_put(params, everywhere)
 
-    def __call__(self, call: int, rows: np.ndarray, symmetry: np.ndarray) -> _Answers:
-        """Return logits float32[B, A] and values float32[B] of packed states uint32[B, W]; `call`
-        numbers the random draws."""
-        logits, values = jax.device_get(
-            self._function(self._params, np.uint32(call), rows, symmetry)
-        )
+    def __call__(self, call: int, rows: np.ndarray, symmetry: np.ndarray) -> tuple[Array, Array]:
+        """Begin to compute logits float32[B, A] and values float32[B] of packed states uint32[B,
+        W]; `call` numbers the random draws."""
+        logits, values = self._function(self._params, np.uint32(call), rows, symmetry)
         return logits, values
 
 
@@ -260,25 +298,16 @@ class _OutsideProgram:
 
         self._planes, self._read, self._network = jax.jit(planes), jax.jit(read), network
 
-    def __call__(self, call: int, rows: np.ndarray, symmetry: np.ndarray) -> _Answers:
+    def __call__(self, call: int, rows: np.ndarray, symmetry: np.ndarray) -> tuple[Array, Array]:
         """Return logits float32[B, A] and values float32[B] of packed states uint32[B, W]."""
         del call
         outputs = self._network(np.asarray(self._planes(rows, symmetry)))
-        logits, values = jax.device_get(self._read(outputs, rows, symmetry))
-        return logits, values
+        return self._read(outputs, rows, symmetry)
 
 
-def legal_policies(logits: np.ndarray, positions: Sequence[PackedPosition]) -> np.ndarray:
-    """Return the softmax float32[P, A] of logits over the legal moves of each position."""
-    masked = np.where(np.stack([position.legal for position in positions]), logits, -np.inf)
+def legal_policies(logits: np.ndarray, legal: np.ndarray) -> np.ndarray:
+    """Return the softmax float32[P, A] of logits over the moves of `legal` bool[P, A]."""
+    masked = np.where(legal, logits, -np.inf)
     odds = np.exp(masked - masked.max(axis=1, keepdims=True))
     policies: np.ndarray = odds / odds.sum(axis=1, keepdims=True)
     return policies
-
-
-def _mean(policies: np.ndarray, values: np.ndarray, position: PackedPosition) -> Evaluation:
-    """Return the mean of one or several evaluations of a position."""
-    one = len(values) == 1
-    policy, value = (policies[0], values[0]) if one else (policies.mean(axis=0), values.mean())
-    legal = np.flatnonzero(position.legal)
-    return Evaluation.ordered(legal, policy[legal], float(value), policy.size)

@@ -5,25 +5,31 @@ AlphaGo of 2016 has another one, `azero.search.single.mixed`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from azero.search.single.node import Ending, Evaluation, Leaf, Node, sign_of
-from azero.search.single.packed import PackedPosition, PackedRules
+from azero.search.single.node import Evaluation
+from azero.search.single.packed import PackedPosition, PackedPositions, PackedRules
+from azero.search.single.store import Store
 
 
-class Visit(NamedTuple):
-    """The result of one visit of a leaf, in [-1, 1] for the first mover."""
+class Visits(NamedTuple):
+    """The results of visits of leaves, in [-1, 1] for the first mover."""
 
-    result: float
-    network_value: float | None = None
-    """The value of a network that is counted apart (`Node.network_part`), at the first visit."""
+    results: np.ndarray
+    """float64[V]"""
+    network_values: np.ndarray
+    """float64[V]: of a network that is counted apart (`EDGE`), at the first visits of leaves; else
+    nan."""
 
 
 class Leaves(Protocol):
-    """Evaluates the leaves of one tree."""
+    """Evaluates the leaves of one tree, which are nodes that are not open yet.
+
+    `rows` are their rows of `Columns.nodes`.
+    """
 
     counts_apart: bool
     """Whether a network's values are counted apart from the results of visits.
@@ -32,24 +38,41 @@ class Leaves(Protocol):
     the same leaf.
     """
 
-    def root(self, position: PackedPosition, legal: np.ndarray) -> Node:
-        """Return the node of `position`, in which the moves of `legal` bool[A] may be played."""
+    def root(self, store: Store, position: PackedPosition, legal: np.ndarray) -> int:
+        """Add the open node of `position`, in which the moves of `legal` bool[A] may be played;
+        return its row."""
         ...
 
-    def visit(self, leaves: Sequence[Leaf]) -> list[Visit]:
+    def add(
+        self,
+        store: Store,
+        rows: np.ndarray,
+        positions: PackedPositions,
+        allowed: np.ndarray | None,
+    ) -> Callable[[], None]:
+        """Begin to evaluate new leaves; the function that is returned waits, and gives them their
+        moves.
+
+        `allowed` bool[P, A] are the moves, legal or not, that a restriction allows; None is all.
+        """
+        ...
+
+    def visit(self, store: Store, rows: np.ndarray) -> Visits:
         """Return the result of a visit of each leaf; some may be the same leaf."""
         ...
 
-    def expand(self, leaf: Leaf, visits: float) -> Node | Leaf | Ending:
-        """Return what replaces `leaf` behind its edge, which has `visits` visits."""
+    def open(self, store: Store, rows: np.ndarray, visits: np.ndarray) -> int:
+        """Open the leaves, whose edges have float64[P] `visits`, that are to become nodes; return
+        how many have moves. Descents end at the value of one without."""
         ...
 
-    def finish_batch(self) -> None:
+    def finish_batch(self, store: Store) -> None:
         """Finish a batch after all its results have been backed up."""
         ...
 
-    def retain(self, root: Node | None) -> None:
-        """Forget nodes that are not below the new `root`; None forgets all."""
+    def retain(self, store: Store | None, new_rows: np.ndarray | None) -> None:
+        """Note that the tree is now `store` with its root in row 0, and that each row has the new
+        number int64[N], -1 where it is forgotten; None is no tree."""
         ...
 
 
@@ -87,41 +110,86 @@ class NetworkLeaves:
 
     def __init__(
         self,
-        evaluate: Callable[[Sequence[PackedPosition]], list[Evaluation]],
+        begin: Callable[[PackedPositions], Callable[[], tuple[np.ndarray, np.ndarray]]],
         edge_width: int | None = None,
     ) -> None:
-        """Make them of the evaluations of a network; `edge_width` as in `SearchConfig`."""
-        self._evaluate, self._edge_width = evaluate, edge_width
+        """Make them of what begins to evaluate positions with a network (`Evaluator.begin`);
+        `edge_width` as in `SearchConfig`."""
+        self._begin, self._edge_width = begin, edge_width
 
-    def root(self, position: PackedPosition, legal: np.ndarray) -> Node:
-        """Return the node of `position`, with the network's priors over `legal`."""
-        evaluation = self._evaluate([position])[0]
+    def root(self, store: Store, position: PackedPosition, legal: np.ndarray) -> int:
+        """Add the node of `position`, with the network's priors over `legal`."""
+        positions = PackedPositions.of([position])
+        policies, values = self._begin(positions)()
+        moves = positions.legal
         # The real game may forbid more moves than a search does: superko over the whole game.
-        allowed = legal[evaluation.actions].all()
-        return Node(position, evaluation if allowed else evaluation.among(legal))
+        if (moves & ~legal).any():
+            moves, policies = moves & legal, among(policies, moves & legal)
+        rows = store.add(positions.states, positions.to_play)
+        store.set_moves(rows, moves, policies)
+        store.set_values(rows, values)
+        store.columns.nodes["is_open"][rows] = True
+        return int(rows[0])
 
-    def visit(self, leaves: Sequence[Leaf]) -> list[Visit]:
+    def add(
+        self,
+        store: Store,
+        rows: np.ndarray,
+        positions: PackedPositions,
+        allowed: np.ndarray | None,
+    ) -> Callable[[], None]:
+        """Begin to evaluate the leaves; then set their moves and values."""
+        answers = self._begin(positions)
+
+        def finish() -> None:
+            policies, values = answers()
+            legal, policies = narrowed(positions.legal, policies, self._edge_width)
+            if allowed is not None:
+                legal = legal & allowed
+                policies = among(policies, legal)
+            store.set_moves(rows, legal, policies)
+            store.set_values(rows, values)
+
+        return finish
+
+    def visit(self, store: Store, rows: np.ndarray) -> Visits:
         """Return the network's values."""
-        evaluations = self._evaluate([leaf.position for leaf in leaves])
-        visits = []
-        for leaf, evaluation in zip(leaves, evaluations, strict=True):
-            leaf.evaluation, value = evaluation, evaluation.value
-            visits.append(Visit(value if leaf.position.to_play == 0 else -value))
-        return visits
+        nodes = store.columns.nodes[rows]
+        results = nodes["value"] * np.where(nodes["to_play"] == 0, 1.0, -1.0)
+        return Visits(results, np.full(len(rows), np.nan))
 
-    def expand(self, leaf: Leaf, visits: float) -> Node | Ending:
-        """Return the node, or an ending where a restriction allows no move."""
+    def open(self, store: Store, rows: np.ndarray, visits: np.ndarray) -> int:
+        """Open all."""
         del visits
-        assert leaf.evaluation is not None
-        evaluation = leaf.evaluation.narrowed(self._edge_width)
-        if leaf.allowed is not None:
-            evaluation = evaluation.among(leaf.allowed)
-        is_open = len(evaluation.actions) > 0
-        value = evaluation.value * sign_of(leaf.position.to_play)
-        return Node(leaf.position, evaluation) if is_open else Ending(value)
+        store.columns.nodes["is_open"][rows] = True
+        return int((store.columns.nodes["num_moves"][rows] > 0).sum())
 
-    def finish_batch(self) -> None:
+    def finish_batch(self, store: Store) -> None:
         """Do nothing: a leaf is evaluated at its first visit."""
 
-    def retain(self, root: Node | None) -> None:
+    def retain(self, store: Store | None, new_rows: np.ndarray | None) -> None:
         """Do nothing: no node waits for an answer."""
+
+
+def among(policies: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    """Return policies float[P, A] over the moves of `allowed` bool[P, A] alone, in proportion; even
+    where all are zero."""
+    kept = np.where(allowed, policies, 0)
+    totals = kept.sum(axis=1, keepdims=True)
+    even = allowed / np.maximum(allowed.sum(axis=1, keepdims=True), 1)
+    return np.where(totals > 0, kept / np.where(totals > 0, totals, 1), even).astype(policies.dtype)
+
+
+def narrowed(
+    legal: np.ndarray, policies: np.ndarray, width: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return moves bool[P, A] and policies float[P, A] for the `width` most probable moves alone;
+    None is all."""
+    is_wide = np.zeros(len(legal), bool) if width is None else legal.sum(axis=1) > width
+    if not is_wide.any():
+        return legal, policies
+    order = np.argsort(np.where(legal, -policies, np.inf), axis=1, kind="stable")
+    kept = np.zeros_like(legal)
+    np.put_along_axis(kept, order[:, :width], True, axis=1)
+    kept = np.where(is_wide[:, None], kept, legal)
+    return kept, np.where(is_wide[:, None], among(policies, kept), policies)

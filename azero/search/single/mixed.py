@@ -13,9 +13,8 @@ batch the policy network evaluates `policy_batch` nodes of its queue.
 
 from __future__ import annotations
 
-import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -23,17 +22,19 @@ import numpy as np
 
 from azero.games.game import Game
 from azero.search.leaf import SymmetryLeafFn
+from azero.search.single.columns import EDGE
 from azero.search.single.evaluator import Evaluator
-from azero.search.single.leaves import Visit
-from azero.search.single.node import Evaluation, Leaf, Node, nodes_below, sign_of
-from azero.search.single.packed import PackedPosition, PackedRules
+from azero.search.single.leaves import Visits, narrowed
+from azero.search.single.node import Evaluation, Node, sign_of
+from azero.search.single.packed import PackedPosition, PackedPositions, PackedRules, states_of
+from azero.search.single.store import Store
 from azero.types import PyTree
 
-_EDGE_BYTES = 64
-"""Of an edge: six numbers of 8 bytes, and the reference to its child."""
-_LEAF_BYTES = 5
-"""Of a leaf for every move, apart from its state: the tree policy's prior, and whether it is legal.
-A node has about as many leaves as rollouts made it."""
+_EDGE_BYTES = 3 * EDGE.itemsize
+"""Of an edge, which may have been moved twice."""
+_MOVE_BYTES = 6
+"""Of a leaf for every move: its number and prior. A node has about as many leaves as rollouts made
+it."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,9 @@ def make_ask(
     )
 
     def ask(positions: Sequence[PackedPosition]) -> tuple[np.ndarray, np.ndarray]:
-        symmetries = random.integers(0, num_symmetries, len(positions)).tolist()
-        return evaluator.ask(positions, symmetries)
+        symmetries = random.integers(0, num_symmetries, len(positions))
+        legal = np.stack([position.legal for position in positions])
+        return evaluator.ask(states_of(positions), legal, symmetries)
 
     return ask
 
@@ -138,7 +140,7 @@ class MixedEvaluator(NamedTuple):
 
     def node_bytes(self, state_bytes: int, num_actions: int) -> int:
         """Return about how much memory a node takes, with its edges and leaves."""
-        leaf_bytes = state_bytes + _LEAF_BYTES * num_actions
+        leaf_bytes = state_bytes + _MOVE_BYTES * num_actions
         return _EDGE_BYTES * num_actions + (self.settings.threshold + 1) * leaf_bytes
 
 
@@ -156,91 +158,122 @@ class MixedLeaves:
         """Make them with an empty queue."""
         self._evaluator, self._rules, self._edge_width = evaluator, rules, edge_width
         self.threshold = evaluator.settings.threshold
-        self.queue: deque[tuple[Node, PackedPosition]] = deque()
-        """Nodes with the tree policy's priors, the oldest first."""
+        self.queue: deque[int] = deque()
+        """Rows of nodes with the tree policy's priors, the oldest first."""
+        self._allowed: dict[int, np.ndarray] = {}
+        """bool[A]: the moves of leaves under a restriction, by row."""
 
-    def root(self, position: PackedPosition, legal: np.ndarray) -> Node:
-        """Return the node of `position`, with the policy network's priors."""
-        position = position._replace(legal=legal)
-        policies, _ = self._evaluator.policy([position])
-        return self._make_node(position, policies[0], self._evaluator.settings.beta)
+    def root(self, store: Store, position: PackedPosition, legal: np.ndarray) -> int:
+        """Add the node of `position`, with the policy network's priors."""
+        (row,) = store.add(states_of([position]), np.array([position.to_play]))
+        policies, _ = self._evaluator.policy([position._replace(legal=legal)])
+        self._set_moves(store, row, legal, policies[0], self._evaluator.settings.beta)
+        store.columns.nodes["is_open"][row] = True
+        return int(row)
 
-    def _make_node(self, position: PackedPosition, policy: np.ndarray, beta: float) -> Node:
-        likely = position.legal & (policy > 0)
-        actions = np.flatnonzero(likely if likely.any() else position.legal)
-        priors = _soften(policy[actions], beta)
-        evaluation = Evaluation.ordered(actions, priors, math.nan, policy.size)
-        return Node(position, evaluation.narrowed(self._edge_width))
+    def _set_moves(
+        self, store: Store, row: int, legal: np.ndarray, policy: np.ndarray, beta: float
+    ) -> None:
+        """Give a node those of the moves `legal` bool[A] that `policy` float[A] gives any
+        probability; if it gives none, all."""
+        likely = legal & (policy > 0)
+        moves = (likely if likely.any() else legal)[None]
+        priors = np.zeros(moves.shape)
+        priors[moves] = _soften(policy[moves[0]], beta)
+        store.set_moves(np.array([row]), *narrowed(moves, priors, self._edge_width))
 
-    def visit(self, leaves: Sequence[Leaf]) -> list[Visit]:
+    def add(
+        self,
+        store: Store,
+        rows: np.ndarray,
+        positions: PackedPositions,
+        allowed: np.ndarray | None,
+    ) -> Callable[[], None]:
+        """Note the legal moves of the leaves; they have no priors before the first visit."""
+        store.set_moves(rows, positions.legal, np.zeros(positions.legal.shape))
+        if allowed is not None:
+            self._allowed.update(zip(rows.tolist(), positions.legal & allowed, strict=True))
+        return lambda: None
+
+    def visit(self, store: Store, rows: np.ndarray) -> Visits:
         """Return the result of one rollout for each leaf, and the value of leaves visited for the
         first time."""
-        if not leaves:
-            return []
-        values = self._values(leaves)
-        policies, outcomes = self._evaluator.rollout([leaf.position for leaf in leaves])
-        visits = []
-        for i, (leaf, policy) in enumerate(zip(leaves, policies, strict=True)):
-            leaf.policy = policy
-            outcome = sign_of(leaf.position.to_play) * float(outcomes[i])
-            visits.append(Visit(self._rules.result_of(outcome), values.get(i)))
-        return visits
+        results, values = np.empty(len(rows)), np.full(len(rows), np.nan)
+        if not len(rows):
+            return Visits(results, values)
+        if self._evaluator.settings.asks_values:
+            self._set_values(store, rows, values)
+        positions = [_position(store, row) for row in rows]
+        policies, outcomes = self._evaluator.rollout(positions)
+        for i, position in enumerate(positions):
+            self._set_moves(store, rows[i], position.legal, policies[i], 1.0)
+            results[i] = self._rules.result_of(sign_of(position.to_play) * float(outcomes[i]))
+        return Visits(results, values)
 
-    def _values(self, leaves: Sequence[Leaf]) -> dict[int, float]:
-        """Return the value network's values for the first mover, at the first visits of leaves, by
-        the index of the visit.
-        """
-        if not self._evaluator.settings.asks_values:
-            return {}
-        numbered = reversed(list(enumerate(leaves)))
-        fresh = {id(leaf): i for i, leaf in numbered if leaf.value is None}
-        if not fresh:
-            return {}
-        _, values = self._evaluator.value([leaves[i].position for i in fresh.values()])
-        for i, value in zip(fresh.values(), values, strict=True):
-            leaves[i].value = float(value) * sign_of(leaves[i].position.to_play)
-        return {i: value for i in fresh.values() if (value := leaves[i].value) is not None}
+    def _set_values(self, store: Store, rows: np.ndarray, values: np.ndarray) -> None:
+        """Write the value network's `values` float64[V] for the first mover, at the first visits of
+        leaves."""
+        fresh, first = np.unique(rows, return_index=True)
+        is_new = np.isnan(store.columns.nodes["value"][fresh])
+        fresh, first = fresh[is_new], first[is_new]
+        if len(fresh):
+            _, found = self._evaluator.value([_position(store, row) for row in fresh])
+            store.set_values(fresh, found)
+            signs = [sign_of(player) for player in store.columns.nodes["to_play"][fresh]]
+            values[first] = found * signs
 
-    def expand(self, leaf: Leaf, visits: float) -> Node | Leaf:
-        """Return a node if `visits` is above the threshold; a leaf without a move to search stays a
+    def open(self, store: Store, rows: np.ndarray, visits: np.ndarray) -> int:
+        """Open the leaves with `visits` above the threshold; one without a move to search stays a
         leaf."""
-        position = leaf.position
-        if leaf.allowed is not None:
-            position = position._replace(legal=position.legal & leaf.allowed)
-        if visits <= self.threshold or leaf.policy is None or not position.legal.any():
-            return leaf
-        node = self._make_node(position, leaf.policy, 1.0)
-        self.queue.append((node, position))
-        return node
+        count = 0
+        for row in rows[visits > self.threshold].tolist():
+            allowed = self._allowed.pop(row, None)
+            if store.columns.nodes["is_open"][row] or (allowed is not None and not allowed.any()):
+                continue
+            if allowed is not None:
+                policy = Node(store, row).evaluation.policy(store.num_actions)
+                self._set_moves(store, row, allowed, policy, 1.0)
+            store.columns.nodes["is_open"][row] = True
+            self.queue.append(row)
+            count += 1
+        return count
 
-    def finish_batch(self) -> None:
+    def finish_batch(self, store: Store) -> None:
         """Evaluate the oldest nodes of the policy network's queue; adapt the threshold to the
         rest."""
         most = self._evaluator.settings.policy_batch
-        self._answer([self.queue.popleft() for _ in range(min(len(self.queue), most))])
+        self._answer(store, [self.queue.popleft() for _ in range(min(len(self.queue), most))])
         if self._evaluator.settings.is_adaptive:
             if len(self.queue) > most:
                 self.threshold += 1
             elif not self.queue:
                 self.threshold = max(0, self.threshold - 1)
 
-    def retain(self, root: Node | None) -> None:
-        """Keep the nodes below `root` in the queue, and evaluate `root` itself."""
+    def retain(self, store: Store | None, new_rows: np.ndarray | None) -> None:
+        """Keep the nodes of the tree in the queue, and evaluate the root itself."""
         waiting, self.queue = self.queue, deque()
-        if root is not None and waiting:
-            below = {id(node) for node in nodes_below(root)}
-            self._answer([one for one in waiting if one[0] is root])
-            self.queue.extend(o for o in waiting if o[0] is not root and id(o[0]) in below)
+        self._allowed.clear()
+        if store is not None and new_rows is not None and waiting:
+            kept = [row for row in new_rows[list(waiting)].tolist() if row >= 0]
+            self._answer(store, [row for row in kept if row == 0])
+            self.queue.extend(row for row in kept if row != 0)
 
-    def _answer(self, waiting: Sequence[tuple[Node, PackedPosition]]) -> None:
+    def _answer(self, store: Store, rows: Sequence[int]) -> None:
         """Give nodes the priors of the policy network."""
-        if not waiting:
+        if not rows:
             return
-        policies, _ = self._evaluator.policy([position for _, position in waiting])
-        for (node, _), policy in zip(waiting, policies, strict=True):
-            actions, priors = np.sort(node.evaluation.actions), np.zeros(policy.size)
-            priors[actions] = _soften(policy[actions], self._evaluator.settings.beta)
+        policies, _ = self._evaluator.policy([_position(store, row) for row in rows])
+        for row, policy in zip(rows, policies, strict=True):
+            node, priors = Node(store, row), np.zeros(policy.size)
+            priors[node.actions] = _soften(policy[node.actions], self._evaluator.settings.beta)
             node.set_priors(priors)
+
+
+def _position(store: Store, row: int) -> PackedPosition:
+    """Return a position of the tree; its legal moves are those that are searched."""
+    node, legal = Node(store, row), np.zeros(store.num_actions, bool)
+    legal[node.actions] = True
+    return PackedPosition(node.state, b"", node.to_play, False, 0.0, legal)
 
 
 def _soften(policy: np.ndarray, beta: float) -> np.ndarray:

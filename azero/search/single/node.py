@@ -1,10 +1,5 @@
-"""The nodes of the tree of one game, and what else an edge may lead to.
-
-An edge belongs to its parent node, as in AlphaGo Zero: visits, sum and sum of squares of the values
-for the side to move at the parent. The moves of a node are in falling order of their priors.
-Unvisited moves all have the same value, so the best of them is always the first one: the visited
-moves come before all others, and only they take memory and time.
-"""
+"""Nodes of the tree of one game, as seen from Python: `Node` reads and writes the arrays of
+`azero.search.single.columns`."""
 
 from __future__ import annotations
 
@@ -12,10 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from azero.search.single.packed import PackedPosition
-
-_FIRST_EDGES = 4
-"""Edges that a node has room for at first; the room doubles as needed."""
+from azero.search.single.columns import EDGES, ENDING, MOVES
+from azero.search.single.store import Store
 
 
 class Evaluation(NamedTuple):
@@ -55,126 +48,134 @@ class Evaluation(NamedTuple):
         even = np.full(priors.shape, 1 / max(1, len(priors)), priors.dtype)
         return Evaluation(actions, priors / total if total > 0 else even, self.value)
 
-    def narrowed(self, width: int | None) -> Evaluation:
-        """Return the same for the `width` most probable moves alone; None is all."""
-        if width is None or len(self.actions) <= width:
-            return self
-        priors = self.priors[:width] / max(float(self.priors[:width].sum()), 1e-30)
-        return Evaluation(self.actions[:width], priors, self.value)
+
+class Ending(NamedTuple):
+    """A position below which nothing is searched: each visit backs up the same value.
+
+    The game is over, or a restriction allows no move.
+    """
+
+    result: float
+    """For the first mover: the exact result of a finished game, else the evaluation."""
 
 
 class Node:
     """A position of the tree that is not over, with its edges."""
 
-    __slots__ = (
-        "_network",
-        "children",
-        "evaluation",
-        "explored",
-        "position",
-        "squares",
-        "sums",
-        "total_value",
-        "total_visits",
-        "tried",
-        "visits",
-    )
+    __slots__ = ("row", "store")
 
-    def __init__(self, position: PackedPosition, evaluation: Evaluation) -> None:
-        # The mask takes up to 11 KB and is not needed any more: the evaluation has the legal moves.
-        self.position = position._replace(legal=np.zeros(0, bool))
-        self.evaluation = evaluation
-        self.tried = 0
-        """Edges visited so far: the first ones of `evaluation`."""
-        self.visits = np.zeros(0)
-        """float64[room]: N, virtual losses of unfinished descents included."""
-        self.sums = np.zeros(0)
-        """float64[room]: W, sum of the values for the side to move here; a virtual loss is -1."""
-        self.squares = np.zeros(0)
-        """float64[room]: sum of the squared values, virtual losses left out."""
-        self.children: list[Node | Leaf | Ending | None] = []
-        """The child of each tried edge; None while its first evaluation is pending."""
-        self.total_visits = 0
-        self.total_value = evaluation.value
-        """Sum of the node's own evaluation and of all backed-up values."""
-        self.explored = 0.0
-        """Sum of the priors of the tried edges."""
-        self._network: np.ndarray | None = None
+    def __init__(self, store: Store, row: int) -> None:
+        """See row `row` of `store.columns.nodes`."""
+        self.store, self.row = store, row
+
+    @property
+    def state(self) -> bytes:
+        """The packed slim state."""
+        return self.store.states[self.row].tobytes()
+
+    @property
+    def to_play(self) -> int:
+        """The side to move."""
+        return int(self._columns["to_play"])
+
+    @property
+    def tried(self) -> int:
+        """Moves visited so far: the first ones."""
+        return int(self._columns["tried"])
+
+    @property
+    def total_visits(self) -> int:
+        """Visits of all moves, virtual losses of unfinished descents included."""
+        return int(self._columns["total_visits"])
+
+    @property
+    def explored(self) -> float:
+        """Sum of the priors of the tried moves."""
+        return float(self._columns["explored"])
+
+    @property
+    def own_value(self) -> float:
+        """The evaluation of the position itself, for the side to move; nan where not known."""
+        return float(self._columns["value"])
 
     @property
     def value(self) -> float:
         """Mean of the node's own evaluation and all that was backed up, for the side to move."""
-        return self.total_value / (1 + self.total_visits)
+        return float(self._columns["total_value"]) / (1 + self.total_visits)
 
-    def network_part(self) -> np.ndarray:
-        """Return N_v and W_v, values of a network counted apart from rollouts: float64[2, room].
+    @property
+    def actions(self) -> np.ndarray:
+        """The moves, int[L]: the tried ones, the most probable other, the rest in any order."""
+        return self.store.columns.actions[self._moves]
 
-        The array is made at the first call.
+    @property
+    def priors(self) -> np.ndarray:
+        """The priors of these moves, float32[L]; they sum to one."""
+        return self.store.columns.priors[self._moves]
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """The moves, the tried ones as they are and the others by falling priors, and `own_value`.
+
+        It is a copy.
         """
-        room = len(self.visits)
-        if self._network is None:
-            self._network = np.zeros((2, room))
-        elif self._network.shape[1] < room:
-            self._network = np.pad(self._network, ((0, 0), (0, room - self._network.shape[1])))
-        return self._network
+        tried, actions, priors = self.tried, self.actions, self.priors
+        rest = tried + np.lexsort((actions[tried:], -priors[tried:]))
+        order = np.concatenate([np.arange(tried), rest])
+        return Evaluation(actions[order], priors[order], self.own_value)
 
-    def add_edge(self) -> None:
-        """Make room for the best untried edge."""
-        if self.tried == len(self.visits):
-            room = min(max(_FIRST_EDGES, 2 * self.tried), len(self.evaluation.actions))
-            self.visits = _grown(self.visits, room)
-            self.sums = _grown(self.sums, room)
-            self.squares = _grown(self.squares, room)
-        self.explored += float(self.evaluation.priors[self.tried])
-        self.children.append(None)
-        self.tried += 1
+    @property
+    def edges(self) -> np.ndarray:
+        """The edges of the tried moves: EDGE[tried], for reading and writing."""
+        first, tried = int(self._columns["first_edge"]), self.tried
+        return self.store.columns.edges[first : first + tried]
+
+    @property
+    def visits(self) -> np.ndarray:
+        """N of the tried moves, virtual losses of unfinished descents included: float64[tried]."""
+        return self.edges["visits"]
+
+    @property
+    def sums(self) -> np.ndarray:
+        """W of the tried moves, for the side to move here: float64[tried]."""
+        return self.edges["sums"]
+
+    @property
+    def children(self) -> list[Node | Ending | None]:
+        """What the tried moves lead to; None where that is not searched further yet."""
+        return [self.child(edge) for edge in range(self.tried)]
+
+    def child(self, edge: int) -> Node | Ending | None:
+        """Return what the tried move number `edge` leads to."""
+        row, result = self.edges[edge][["child", "result"]]
+        if row == ENDING:
+            return Ending(float(result))
+        if row < 0 or not self.store.columns.nodes["is_open"][row]:
+            return None
+        child = Node(self.store, int(row))
+        return child if len(child.actions) else Ending(child.own_value * sign_of(child.to_play))
 
     def edge_of(self, action: int) -> int | None:
         """Return the index of the edge of `action` if it has been tried."""
-        found = np.flatnonzero(self.evaluation.actions[: self.tried] == action)
+        found = np.flatnonzero(self.actions[: self.tried] == action)
         return int(found[0]) if len(found) else None
 
     def set_priors(self, policy: np.ndarray) -> None:
-        """Replace the priors by `policy` float[A]; tried edges keep their places, the others are
-        sorted."""
-        tried, untried = np.split(self.evaluation.actions, [self.tried])
-        order = np.concatenate([tried, untried[np.lexsort((untried, -policy[untried]))]])
-        self.evaluation = Evaluation(order, policy[order], self.evaluation.value)
-        self.explored = float(policy[tried].sum())
+        """Replace the priors by `policy` float[A]."""
+        from azero.search.single import compiled
 
+        self.priors[:] = policy[self.actions]
+        self._columns["explored"] = self.priors[: self.tried].sum()
+        compiled.bring_forward(self.store.columns, self.row)
 
-def _grown(column: np.ndarray, room: int) -> np.ndarray:
-    """Return the column with zeros behind it (np.append takes three times as long)."""
-    grown = np.zeros(room)
-    grown[: len(column)] = column
-    return grown
+    @property
+    def _columns(self) -> np.void:
+        return self.store.columns.nodes[self.row]
 
-
-class Leaf:
-    """A position of the tree that is not a node yet."""
-
-    __slots__ = ("allowed", "evaluation", "policy", "position", "value")
-
-    def __init__(self, position: PackedPosition, allowed: np.ndarray | None) -> None:
-        self.position = position
-        self.allowed = allowed
-        """bool[A]: the moves, legal or not, that a restriction allows; None is all."""
-        self.evaluation: Evaluation | None = None
-        """Of a network, once it has been evaluated."""
-        self.policy: np.ndarray | None = None
-        """float32[A] of the tree policy, once it has been evaluated (AG16)."""
-        self.value: float | None = None
-        """Of the value network, for the first mover, once it has been evaluated (AG16)."""
-
-
-class Ending(NamedTuple):
-    """A position below which nothing is searched: each visit backs up the same value.
-
-    The game is over, a restriction allows no move, or the depth limit is reached.
-    """
-
-    result: float
-    """For the first mover: the exact result of a finished game, else the evaluation."""
+    @property
+    def _moves(self) -> slice:
+        node = self._columns
+        return slice(int(node["first_move"]), int(node["first_move"] + node["num_moves"]))
 
 
 def sign_of(to_play: int) -> float:
@@ -183,50 +184,43 @@ def sign_of(to_play: int) -> float:
     return 1.0 - 2.0 * to_play
 
 
-def nodes_below(root: Node) -> list[Node]:
-    """Return the nodes of the tree below `root`, itself included."""
-    found, todo = [], [root]
-    while todo:
-        node = todo.pop()
-        found.append(node)
-        todo.extend(child for child in node.children if isinstance(child, Node))
-    return found
-
-
 def restrict(node: Node, allowed: np.ndarray) -> Node:
     """Return a copy with the moves of `allowed` bool[A] alone; the nodes below are shared."""
-    part = Node(node.position, node.evaluation.among(allowed))
-    kept = np.flatnonzero(allowed[node.evaluation.actions[: node.tried]])
-    _fill(part, _columns(node)[:, kept], [node.children[edge] for edge in kept])
-    return part
+    kept = allowed[node.actions[: node.tried]]
+    return _copy(node, node.evaluation.among(allowed), node.edges[kept])
 
 
 def merge(node: Node, part: Node) -> Node:
     """Return a copy of `node` with the results of `part`, which `restrict` made and which was then
     searched."""
     actions, priors, value = node.evaluation
-    known = part.evaluation.actions[: part.tried]
-    others = [e for e in range(node.tried) if actions[e] not in part.evaluation.actions]
+    known = part.actions[: part.tried]
+    others = np.flatnonzero(~np.isin(actions[: node.tried], part.actions))
     tried = np.concatenate([known, actions[others]])
     order = np.concatenate([tried, actions[~np.isin(actions, tried)]])
     policy = np.zeros(int(actions.max()) + 1, priors.dtype)
     policy[actions] = priors
-    merged = Node(node.position, Evaluation(order, policy[order], value))
-    columns = np.concatenate([_columns(part), _columns(node)[:, others]], axis=1)
-    _fill(merged, columns, part.children + [node.children[edge] for edge in others])
-    return merged
+    edges = np.concatenate([part.edges, node.edges[others]])
+    return _copy(node, Evaluation(order, policy[order], value), edges)
 
 
-def _columns(node: Node) -> np.ndarray:
-    """Return all statistics of the tried edges: float64[5, tried]."""
-    return np.vstack([node.visits, node.sums, node.squares, node.network_part()])[:, : node.tried]
-
-
-def _fill(node: Node, columns: np.ndarray, children: list[Node | Leaf | Ending | None]) -> None:
-    """Give a new node statistics of its first edges."""
-    node.visits, node.sums, node.squares = (column.copy() for column in columns[:3])
-    node._network = columns[3:].copy()
-    node.children, node.tried = children, len(children)
-    node.total_visits = int(node.visits.sum())
-    node.total_value = node.evaluation.value + float(node.sums.sum())
-    node.explored = float(node.evaluation.priors[: node.tried].sum())
+def _copy(node: Node, evaluation: Evaluation, edges: np.ndarray) -> Node:
+    """Return a copy of a node with the moves of `evaluation`, of which the first have `edges`."""
+    store, num_moves, tried = node.store, len(evaluation.actions), len(edges)
+    (row,) = store.add(store.states[[node.row]], np.array([node.to_play]))
+    store.reserve(moves=num_moves, edges=tried)
+    columns = store.columns
+    first_move, first_edge = int(columns.counts[MOVES]), int(columns.counts[EDGES])
+    columns.actions[first_move : first_move + num_moves] = evaluation.actions
+    columns.priors[first_move : first_move + num_moves] = evaluation.priors
+    columns.edges[first_edge : first_edge + tried] = edges
+    columns.counts[MOVES] += num_moves
+    columns.counts[EDGES] += tried
+    copied = columns.nodes[row]
+    copied["first_move"], copied["num_moves"] = first_move, num_moves
+    copied["first_edge"], copied["tried"], copied["room"] = first_edge, tried, tried
+    copied["value"], copied["is_open"] = evaluation.value, True
+    copied["total_visits"] = edges["visits"].sum()
+    copied["total_value"] = evaluation.value + edges["sums"].sum()
+    copied["explored"] = evaluation.priors[:tried].sum()
+    return Node(store, int(row))

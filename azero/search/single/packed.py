@@ -1,7 +1,7 @@
-"""Positions on the host as strings of bytes, and the rules that step many of them in one call.
+"""Positions on the host as rows of words, and the rules that step many of them in one call.
 
-A tree on the host holds hundreds of thousands of slim states. As bytes each is one object, batches
-are joined and cut without a copy per array, and equal positions are equal strings.
+A tree on the host holds hundreds of thousands of slim states. As rows of one array they are
+gathered and stored together, and equal positions are equal rows.
 """
 
 from __future__ import annotations
@@ -40,6 +40,55 @@ class PackedPosition(NamedTuple):
     """bool[A]"""
 
 
+class PackedPositions(NamedTuple):
+    """Slim states, and what the rules say of them."""
+
+    states: np.ndarray
+    """uint32[P, W]: see `PackedPosition.state`; the same holds for the others."""
+    contents: np.ndarray
+    """uint32[P, 4]"""
+    to_play: np.ndarray
+    """int[P]"""
+    is_terminal: np.ndarray
+    """bool[P]"""
+    results: np.ndarray
+    """float64[P]"""
+    legal: np.ndarray
+    """bool[P, A]"""
+
+    @classmethod
+    def of(cls, positions: Sequence[PackedPosition]) -> PackedPositions:
+        """Return single positions as rows."""
+        return cls(
+            states_of(positions),
+            np.frombuffer(b"".join(p.content for p in positions), np.uint32).reshape(
+                len(positions), -1
+            ),
+            np.array([p.to_play for p in positions]),
+            np.array([p.is_terminal for p in positions]),
+            np.array([p.result for p in positions]),
+            np.stack([p.legal for p in positions]),
+        )
+
+    def take(self, rows: np.ndarray) -> PackedPositions:
+        """Return the positions of `rows`, int or bool as NumPy takes them."""
+        return PackedPositions(*(column[rows] for column in self))
+
+    def single(self) -> list[PackedPosition]:
+        """Return them one by one."""
+        return [
+            PackedPosition(
+                self.states[i].tobytes(),
+                self.contents[i].tobytes(),
+                int(self.to_play[i]),
+                bool(self.is_terminal[i]),
+                float(self.results[i]),
+                self.legal[i],
+            )
+            for i in range(len(self.states))
+        ]
+
+
 class PackedRules:
     """The rules of one game over packed positions.
 
@@ -68,38 +117,46 @@ class PackedRules:
         slim = jax.device_get(self.game.search_state(state))
         if self._host is not None:
             return _packed_on_host(self._host, slim)
-        return self._unbatch(self._look(self._arguments, slim), 1)[0]
+        return self._described(self._look(self._arguments, slim), 1).single()[0]
 
     def step(
         self, positions: Sequence[PackedPosition], actions: Sequence[int]
     ) -> list[PackedPosition]:
         """Return the positions after playing one action in each of `positions`; at most `batch` of
         them."""
-        count = len(positions)
+        return self.step_states(states_of(positions), actions).single()
+
+    def step_states(
+        self, states: np.ndarray, actions: Sequence[int] | np.ndarray
+    ) -> PackedPositions:
+        """Return the positions after playing one action in each of uint32[P, W]; at most `batch`
+        of them."""
+        count = len(states)
         if count == 1 and self._host is not None:
-            before = _unpacked_on_host(cast(Hashable, self.game), positions[0].state)
-            return [_packed_on_host(self._host, self._host.host_step(before, int(actions[0])))]
+            before = _unpacked_on_host(cast(Hashable, self.game), states[0])
+            after = _packed_on_host(self._host, self._host.host_step(before, int(actions[0])))
+            return PackedPositions.of([after])
         size = next(size for size in self._sizes if size >= count)
-        rows = pad_rows([position.state for position in positions], size)
         moves = np.zeros(size, np.int32)
         moves[:count] = actions
-        return self._unbatch(self._step(self._arguments, rows, moves), count)
+        return self._described(self._step(self._arguments, pad_rows(states, size), moves), count)
 
-    def _unbatch(self, facts: tuple[Array, Array], count: int) -> list[PackedPosition]:
-        words, legal = jax.device_get(facts)
-        outcomes = words[:, -1].view(np.float32)
+    def _described(self, facts: tuple[Array, Array], count: int) -> PackedPositions:
+        """Return the first `count` positions that a program described."""
+        words, legal = (array[:count] for array in jax.device_get(facts))
         state_end, digest_end = words.shape[1] - _DIGEST_WORDS - 3, words.shape[1] - 3
-        return [
-            PackedPosition(
-                words[i, :state_end].tobytes(),
-                words[i, state_end:digest_end].tobytes(),
-                int(words[i, -3]),
-                bool(words[i, -2]),
-                self.result_of(float(outcomes[i])) if words[i, -2] else 0.0,
-                legal[i],
-            )
-            for i in range(count)
-        ]
+        is_terminal, outcomes = words[:, -2] != 0, words[:, -1].view(np.float32)
+        results = np.zeros(count)
+        for i in np.flatnonzero(is_terminal):
+            results[i] = self.result_of(float(outcomes[i]))
+        return PackedPositions(
+            words[:, :state_end],
+            words[:, state_end:digest_end],
+            words[:, -3],
+            is_terminal,
+            results,
+            legal,
+        )
 
     def result_of(self, outcome: float) -> float:
         """Return the first mover's result from the outcome of a finished game: its points where the
@@ -123,20 +180,25 @@ def _packed_on_host(game: PlayedOnHost, slim: PyTree) -> PackedPosition:
     )
 
 
-def _unpacked_on_host(game: Hashable, state: bytes) -> PyTree:
-    """Return the slim state as NumPy arrays."""
+def _unpacked_on_host(game: Hashable, words: np.ndarray) -> PyTree:
+    """Return the slim state uint32[W] as NumPy arrays."""
     leaves, structure = jax.tree.flatten(_slim_shape(game))
-    words, arrays, begin = np.frombuffer(state, np.uint32), [], 0
+    arrays, begin = [], 0
     for leaf in leaves:
         arrays.append(words[begin : begin + leaf.size].view(leaf.dtype).reshape(leaf.shape))
         begin += leaf.size
     return jax.tree.unflatten(structure, arrays)
 
 
-def pad_rows(states: Sequence[bytes], size: int) -> np.ndarray:
-    """Return packed states as uint32[size, W], the last rows copies of the first."""
-    padded = [*states, *([states[0]] * (size - len(states)))]
-    return np.frombuffer(b"".join(padded), np.uint32).reshape(size, -1)
+def states_of(positions: Sequence[PackedPosition]) -> np.ndarray:
+    """Return the packed states as uint32[P, W]."""
+    joined = b"".join(position.state for position in positions)
+    return np.frombuffer(joined, np.uint32).reshape(len(positions), -1)
+
+
+def pad_rows(rows: np.ndarray, size: int) -> np.ndarray:
+    """Return the rows [P, W] as [size, W]: they begin again as often as needed."""
+    return rows if len(rows) == size else np.resize(rows, (size, *rows.shape[1:]))
 
 
 def unpack_state(game: Game, words: Array) -> PyTree:

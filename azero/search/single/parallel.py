@@ -3,12 +3,14 @@
 What chooses edges (`azero.search.single.selection`) and what evaluates leaves
 (`azero.search.single.leaves`) are passed in. A descent that waits for its evaluation counts as lost
 visits (virtual loss, AG16 methods), so that the next descent of the same batch goes elsewhere; the
-backup removes the loss and adds the leaf's result.
+backup removes the loss and adds the leaf's result. The tree lies in arrays
+(`azero.search.single.columns`), and compiled code descends and backs up whole batches.
 """
 
 from __future__ import annotations
 
 import typing
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -18,15 +20,14 @@ from jax.sharding import Mesh
 
 from azero.games.game import Game
 from azero.search.leaf import SymmetryLeafFn
+from azero.search.single.columns import ENDED, ENDING, NEW, NODES
 from azero.search.single.evaluator import Evaluator, HostNetwork, Symmetries
 from azero.search.single.leaves import Leaves
-from azero.search.single.node import Ending, Leaf, Node, nodes_below, restrict, sign_of
+from azero.search.single.node import Node, restrict
 from azero.search.single.packed import PackedRules
 from azero.search.single.selection import ENGINE, Gumbel, Rule
+from azero.search.single.store import Store
 from azero.types import PyTree
-
-Path = list[tuple[Node, int]]
-"""Nodes from the root on, and the edges by which they were left."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,9 @@ class TreeSettings:
     """See `SearchConfig.max_depth`."""
     virtual_loss: int = 1
     """Lost visits that a descent counts as until its result is backed up."""
+    overlaps: bool = False
+    """Gather the next batch while one is evaluated, so that neither the host nor an accelerator
+    waits for the other; then two batches at a time have virtual losses."""
 
     def __post_init__(self) -> None:
         known = typing.get_args(Symmetries)
@@ -60,6 +64,8 @@ class TreeSettings:
             raise ValueError(f"symmetry is one of {', '.join(known)}, not {self.symmetry!r}")
         if self.keeps_tree and isinstance(self.rule, Gumbel):
             raise ValueError("keeps-tree: a Gumbel search starts over at every move")
+        if self.overlaps and (isinstance(self.rule, Gumbel) or self.virtual_loss != 1):
+            raise ValueError("overlaps: only a PUCT search with a virtual loss of 1 does")
         limits = (("batch", 1), ("max_nodes", 1), ("cache_size", 0), ("virtual_loss", 1))
         for name, least in limits:
             if getattr(self, name) < least:
@@ -92,14 +98,18 @@ class TreeSettings:
         )
 
 
-class _Descent(NamedTuple):
-    """A path from the root to an edge that leads to no node."""
+class _Batch(NamedTuple):
+    """Descents that wait for an evaluation."""
 
-    path: Path
-    is_new: bool
-    """The last edge is new: its move has not been played yet."""
-    end: Leaf | Ending | None
-    """The child of the last edge; None while it is not known."""
+    store: Store
+    paths: np.ndarray
+    """int32[P, height, 2]: nodes and edges"""
+    lengths: np.ndarray
+    """int32[P]"""
+    ends: np.ndarray
+    """int32[P, 2]: the last of each path"""
+    wait: Callable[[], None] | None
+    """Waits for the evaluation of new leaves; None: there are none."""
 
 
 class ParallelTree:
@@ -125,8 +135,12 @@ class ParallelTree:
         self._allowed_moves = allowed_moves
         self._rules, self._leaves, self._settings = rules, leaves, settings
         self.root: Node | None = None
+        self._store: Store | None = None
         self.num_nodes = 0
-        """Nodes of the tree; a position reached by several paths counts several times."""
+        """Open nodes of the tree; a position reached by several paths counts several times."""
+        self._unfinished: deque[_Batch] = deque()
+        self._height = 1
+        """Edges of the longest path that a descent may take."""
         self.num_descents = 0
         """Descents with a result since the root was set."""
         self.sum_depths = 0
@@ -140,9 +154,26 @@ class ParallelTree:
         return self.num_nodes >= self._settings.max_nodes
 
     def clear(self) -> None:
-        """Forget the tree."""
-        self.root, self.num_nodes = None, 0
-        self._leaves.retain(None)
+        """Forget the tree; its memory is kept for the next one."""
+        if self._store is not None:
+            self._store.clear()
+        self._unfinished.clear()
+        self.root, self.num_nodes, self._height = None, 0, 1
+        self._leaves.retain(None, None)
+
+    def warm_up(self) -> None:
+        """Compile what descends and backs up, or load it, in a tree of one position."""
+        from azero.search.single import compiled
+
+        store, one = Store(1, self._rules.game.num_actions), np.ones(1, np.int32)
+        rows = store.add(np.zeros((1, 1), np.uint32), np.zeros(1))
+        legal = np.arange(store.num_actions)[None] < 2
+        store.set_moves(rows, legal, legal / legal.sum())
+        store.reserve_descents(1)
+        arguments = self._settings.rule.parameters, 0, np.zeros(0, np.int64), 1, 1, -1, 1, False
+        paths, lengths, _ = compiled.descend(store.columns, *arguments)
+        compiled.back_up(store.columns, paths, lengths, one * 1.0, one * 1.0, 1)
+        store.below(0)
 
     def move_to(self, state: PyTree, legal: np.ndarray, actions: Sequence[int] | None) -> bool:
         """Make `state`, which is not over, the root.
@@ -155,29 +186,34 @@ class ParallelTree:
         Returns:
           Whether the tree below `state` is kept, because the position had been visited.
         """
+        self.finish()
         self.num_descents = self.sum_depths = self.deepest = 0
         position = self._rules.pack(state)
         node = self._follow(actions) if actions is not None else None
-        is_kept = node is not None and node.position.state == position.state
-        if node is None or not is_kept or not legal[node.evaluation.actions].any():
-            self.clear()  # free the memory of the old tree first
-            self.root, self.num_nodes = self._leaves.root(position, legal), 1
+        is_kept = node is not None and node.state == position.state
+        if node is None or not is_kept or not legal[node.actions].any():
+            self.clear()
+            store = self._store or Store(len(position.state) // 4, len(legal))
+            self.root, self._store = Node(store, self._leaves.root(store, position, legal)), store
+            self.num_nodes = 1
             return False
-        self._leaves.retain(node)
-        if not legal[node.evaluation.actions].all():
-            node = restrict(node, legal)
-        if node is not self.root:
-            self.root, self.num_nodes = node, len(nodes_below(node))
+        if self.root is None or node.row != self.root.row:
+            store, new_rows = node.store.below(node.row)
+            self._leaves.retain(store, new_rows)
+            is_open = store.columns.nodes["is_open"][: store.columns.counts[NODES]]
+            self.num_nodes = int(is_open.sum())
+            self.root, self._store = Node(store, 0), store
+        if not legal[self.root.actions].all():
+            self.root = restrict(self.root, legal)
         return True
 
     def _follow(self, actions: Sequence[int]) -> Node | None:
-        node: Node | Leaf | Ending | None = self.root
+        node = self.root
         for action in actions:
-            if not isinstance(node, Node):
-                return None
-            edge = node.edge_of(action)
-            node = None if edge is None else node.children[edge]
-        return node if isinstance(node, Node) else None
+            edge = None if node is None else node.edge_of(action)
+            child = None if node is None or edge is None else node.child(edge)
+            node = child if isinstance(child, Node) else None
+        return node
 
     def search(
         self,
@@ -193,136 +229,109 @@ class ParallelTree:
           edges: edges of the root, one for each playout; None lets the rule choose.
 
         Returns:
-          Playouts made; zero if and only if the tree is full. An exception (also of the keyboard)
-          clears the tree.
+          Playouts made; zero if and only if the tree is full. With `settings.overlaps` the last
+          batch has virtual losses instead of results until the next call or `finish`. An exception
+          (also of the keyboard) clears the tree.
         """
         start = self.root if root is None else root
         if start is None:
             raise RuntimeError("the tree has no root")
-        if self.is_full:
-            return 0
         try:
             most = most if edges is None else min(most, len(edges))
-            return self._search_batch(start, most, edges)
+            made = self._begin_batch(start, most, edges)
+            if not made and self._unfinished:  # all wait for the batch before
+                self.finish()
+                made = self._begin_batch(start, most, edges)
         except BaseException:
             self.clear()  # virtual losses of unfinished descents would stay in it
             raise
+        self.finish(int(self._settings.overlaps))
+        return made
 
-    def _search_batch(self, start: Node, most: int, edges: Sequence[int] | None) -> int:
-        found: list[_Descent] = []
-        blocked: list[_Descent] = []
-        batch = min(most, self._settings.batch, self._settings.max_nodes - self.num_nodes)
-        while len(found) < batch and len(blocked) < batch:
-            descent = self._descend(start, None if edges is None else edges[len(found)])
-            if isinstance(descent.end, Ending):
-                self._back_up_ending(descent.path, descent.end)
-            elif descent.end is None and not descent.is_new and not self._leaves.counts_apart:
-                blocked.append(descent)
-                continue
-            self.num_descents += 1
-            self.sum_depths += len(descent.path)
-            self.deepest = max(self.deepest, len(descent.path))
-            found.append(descent)
-        # Blocked descents ended at an edge that waits for its evaluation. Their virtual losses were
-        # kept until now, so that the batch spreads.
-        for descent in blocked:
-            self._take_back(descent.path)
-        self._play([descent.path for descent in found if descent.is_new])
-        self._visit([descent.path for descent in found if not isinstance(descent.end, Ending)])
-        self._leaves.finish_batch()
-        return len(found)
+    def finish(self, but: int = 0) -> None:
+        """Back up the results of the batches that are being evaluated, `but` the last ones."""
+        try:
+            while len(self._unfinished) > but:
+                self._finish_batch(self._unfinished.popleft())
+        except BaseException:
+            self.clear()
+            raise
 
-    def _descend(self, node: Node, first_edge: int | None) -> _Descent:
-        """Follow the rule from `node` to an edge that leads to no node, adding virtual losses."""
-        path: Path = []
-        select, count = self._settings.rule.select, self._settings.virtual_loss
-        loss = float(count)  # NumPy adds floats faster than integers to its columns
-        while True:
-            edge = select(node) if first_edge is None or path else first_edge
-            is_new = edge == node.tried
-            if is_new:
-                node.add_edge()
-            path.append((node, edge))
-            node.visits[edge] += loss
-            node.sums[edge] -= loss
-            node.total_visits += count
-            node.total_value -= loss
-            child = node.children[edge]
-            if not isinstance(child, Node):
-                return _Descent(path, is_new, child)
-            if len(path) == self._settings.max_depth:
-                value = child.evaluation.value * sign_of(child.position.to_play)
-                return _Descent(path, is_new, Ending(value))
-            node = child
+    def _begin_batch(self, start: Node, most: int, edges: Sequence[int] | None) -> int:
+        """Gather a batch and begin to evaluate it; return its size, zero where there is no room or
+        nothing to evaluate."""
+        from azero.search.single import compiled
 
-    def _play(self, paths: list[Path]) -> None:
-        """Play the last moves of `paths`, which are new."""
-        if not paths:
-            return
-        parents = [path[-1] for path in paths]
-        actions = [int(node.evaluation.actions[edge]) for node, edge in parents]
-        positions = self._rules.step([node.position for node, _ in parents], actions)
-        for path, (node, edge), position in zip(paths, parents, positions, strict=True):
-            if position.is_terminal:
-                node.children[edge] = Ending(position.result)
-                continue
-            restricts = self._allowed_moves
-            allowed = None if restricts is None else restricts(position.to_play, len(path))
-            node.children[edge] = Leaf(position, allowed)
+        settings, store = self._settings, start.store
+        room = settings.max_nodes - self.num_nodes - sum(len(b.paths) for b in self._unfinished)
+        count = min(most, settings.batch, room)
+        if count <= 0:
+            return 0
+        store.reserve_descents(count)
+        paths, lengths, kinds = compiled.descend(
+            store.columns,
+            settings.rule.parameters,
+            start.row,
+            np.array([] if edges is None else edges, np.int64),
+            count,
+            self._height,
+            -1 if settings.max_depth is None else settings.max_depth,
+            settings.virtual_loss,
+            not self._leaves.counts_apart,
+        )
+        if not len(lengths):
+            return 0
+        self.num_descents += len(lengths)
+        self.sum_depths += int(lengths.sum())
+        self.deepest = max(self.deepest, int(lengths.max()))
+        self._height = max(self._height, int(lengths.max()) + 1)
+        ends = paths[np.arange(len(lengths)), lengths - 1]
+        is_new, waits = kinds == NEW, kinds != ENDED
+        wait = self._play(store, ends[is_new], lengths[is_new])
+        self._unfinished.append(_Batch(store, paths[waits], lengths[waits], ends[waits], wait))
+        return len(lengths)
 
-    def _visit(self, paths: list[Path]) -> None:
-        """Evaluate the leaves at the ends of `paths`, back up the results, and make nodes of the
-        leaves."""
-        ends = [node.children[edge] for node, edge in (path[-1] for path in paths)]
-        leaves = [end for end in ends if isinstance(end, Leaf)]
-        visits = iter(self._leaves.visit(leaves))
-        for path, end in zip(paths, ends, strict=True):
-            if isinstance(end, Ending):
-                self._back_up_ending(path, end)
-                continue
-            visit = next(visits)
-            self._back_up(path, visit.result)
-            if visit.network_value is not None:
-                _back_up_network(path, visit.network_value)
-        for path, end in zip(paths, ends, strict=True):
-            node, edge = path[-1]
-            if isinstance(end, Leaf) and node.children[edge] is end:
-                child = self._leaves.expand(end, node.visits[edge])
-                node.children[edge] = child
-                self.num_nodes += isinstance(child, Node)
+    def _play(
+        self, store: Store, ends: np.ndarray, depths: np.ndarray
+    ) -> Callable[[], None] | None:
+        """Play the moves of new edges, int[P, 2] nodes and edges, and begin to evaluate the leaves;
+        return what waits for it, None where there are none."""
+        if not len(ends):
+            return None
+        nodes, edges = store.columns.nodes[ends[:, 0]], store.columns.edges
+        places = nodes["first_edge"] + ends[:, 1]
+        actions = store.columns.actions[nodes["first_move"] + ends[:, 1]]
+        positions = self._rules.step_states(store.states[ends[:, 0]], actions)
+        is_over, goes_on = positions.is_terminal, ~positions.is_terminal
+        edges["child"][places[is_over]] = ENDING
+        edges["result"][places[is_over]] = positions.results[is_over]
+        if not goes_on.any():
+            return None
+        leaves, restricts, allowed = positions.take(goes_on), self._allowed_moves, None
+        if restricts is not None:
+            players, depths = leaves.to_play.tolist(), depths[goes_on].tolist()
+            allowed = np.stack([restricts(*one) for one in zip(players, depths, strict=True)])
+        rows = store.add(leaves.states, leaves.to_play)
+        edges["child"][places[goes_on]] = rows
+        return self._leaves.add(store, rows, leaves, allowed)
 
-    def _back_up_ending(self, path: Path, end: Ending) -> None:
-        """Back up an exact result, which also counts as a network's value."""
-        self._back_up(path, end.result)
-        if self._leaves.counts_apart:
-            _back_up_network(path, end.result)
+    def _finish_batch(self, batch: _Batch) -> None:
+        """Wait for the evaluation, back up the results, and open the leaves that become nodes."""
+        from azero.search.single import compiled
 
-    def _back_up(self, path: Path, result: float) -> None:
-        """Replace the virtual loss on every edge of `path` by `result`, which is for the first
-        mover."""
+        store, paths, lengths, ends, wait = batch
+        if wait is not None:
+            wait()
+        places = store.columns.nodes["first_edge"][ends[:, 0]] + ends[:, 1]
+        edges = store.columns.edges[places]
+        is_leaf, results = edges["child"] >= 0, edges["result"]
+        network_values = results if self._leaves.counts_apart else np.full(len(results), np.nan)
+        leaves = edges["child"][is_leaf]
+        visits = self._leaves.visit(store, leaves)
+        results, network_values = results.copy(), network_values.copy()
+        results[is_leaf], network_values[is_leaf] = visits
         loss = self._settings.virtual_loss
-        for node, edge in path:
-            gain = result if node.position.to_play == 0 else -result
-            node.sums[edge] += loss + gain
-            node.squares[edge] += gain * gain
-            node.total_value += loss + gain
-            if loss != 1:
-                node.visits[edge] += 1 - loss
-                node.total_visits += 1 - loss
-
-    def _take_back(self, path: Path) -> None:
-        """Undo the virtual loss on every edge of `path`."""
-        loss = self._settings.virtual_loss
-        for node, edge in path:
-            node.visits[edge] -= loss
-            node.sums[edge] += loss
-            node.total_visits -= loss
-            node.total_value += loss
-
-
-def _back_up_network(path: Path, value: float) -> None:
-    """Add a network's value, which is for the first mover, to the part that is counted apart."""
-    for node, edge in path:
-        part = node.network_part()
-        part[0, edge] += 1.0
-        part[1, edge] += value * sign_of(node.position.to_play)
+        compiled.back_up(store.columns, paths, lengths, results, network_values, loss)
+        visited = store.columns.edges["visits"][places[is_leaf]]
+        self.num_nodes += self._leaves.open(store, leaves, visited)
+        self._leaves.finish_batch(store)

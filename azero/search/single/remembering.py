@@ -11,7 +11,7 @@ import numpy as np
 
 from azero.games.game import Game
 from azero.search.single.evaluator import legal_policies
-from azero.search.single.packed import PackedPosition, pad_rows, unpack_state
+from azero.search.single.packed import PackedPosition, pad_rows, states_of, unpack_state
 from azero.types import Array, PyTree
 
 RememberingLeafFn = Callable[[PyTree, Array, PyTree, Array], tuple[Array, Array, Array]]
@@ -60,11 +60,12 @@ class RememberingRollouts:
         """Return policies float32[P, A] over the legal moves and values float32[P]."""
         logits, values = [], []
         for start in range(0, len(positions), self._batch):
-            states = [position.state for position in positions[start : start + self._batch]]
-            rows = pad_rows((states * self._batch)[: self._batch], self._batch)
+            states = states_of(positions[start : start + self._batch])
+            rows = pad_rows(states, self._batch)
             self._calls += 1
             found = self._evaluate(self._params, np.uint32(self._calls), rows, self.table)
             self.table = found[2]
             logits.append(np.asarray(found[0])[: len(states)])
             values.append(np.asarray(found[1])[: len(states)])
-        return legal_policies(np.concatenate(logits), positions), np.concatenate(values)
+        legal = np.stack([position.legal for position in positions])
+        return legal_policies(np.concatenate(logits), legal), np.concatenate(values)

@@ -1,8 +1,8 @@
 """Selection rules of the tree of one game: AlphaGo (2016), AlphaGo Zero, AlphaZero, engines, and
 Gumbel AlphaZero.
 
-A rule takes a node and returns the index of a tried edge, or `node.tried`, the best untried edge.
-For the same settings the rules equal those of `azero.search.batched.puct` and
+A rule's `parameters` tell `azero.search.single.compiled` how to choose edges; its methods read what
+was found. For the same settings the rules equal those of `azero.search.batched.puct` and
 `azero.search.batched.gumbel`, which search many games at once; the PUCT formula is shared.
 """
 
@@ -12,26 +12,37 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
 from azero.search.batched.gumbel import halving_schedule
-from azero.search.puct import (
-    UNVISITED_VALUES,
-    Unvisited,
-    alphago_zero_scale,
-    alphazero_scale,
-    deviation_factor,
-    puct_score,
-    reduced_value,
-    unvisited_of,
-)
+from azero.search.puct import UNVISITED_VALUES, Unvisited, unvisited_of
 from azero.search.settings import GumbelConfig, MctxGumbelConfig, PuctConfig, SearchConfig
 from azero.search.single.node import Node
 
 FirstPlay = Literal["zero", "parent"]
 _TINY = float(np.finfo(np.float32).tiny)
+ALPHAGO_ZERO, ALPHAZERO, ALPHAGO2016, GUMBEL = range(4)
+
+
+class Parameters(NamedTuple):
+    """A rule for compiled code: the fields of its class, as far as it has them."""
+
+    kind: int
+    """ALPHAGO_ZERO or ALPHAZERO (`Puct`), ALPHAGO2016 or GUMBEL."""
+    c_puct: float = 0.0
+    c_base: float = 1.0
+    c_init: float = 0.0
+    unvisited: float = math.nan
+    """Value of an untried move; nan: it depends on the node."""
+    reduction: float = 0.0
+    variance_scale: float = 0.0
+    stdev_prior: float = 1.0
+    stdev_prior_weight: float = 1.0
+    mixing: float = 0.0
+    c_visit: float = 0.0
+    c_scale: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -73,18 +84,20 @@ class Puct:
                     f"{name} is one of {', '.join(allowed)}, not {getattr(self, name)!r}"
                 )
 
-    def select(self, node: Node) -> int:
-        """Return the edge with the highest score."""
-        if node.tried == 0:
-            return 0
-        fresh = UNVISITED_VALUES.get(self.unvisited)
-        if fresh is None:
-            fresh = reduced_value(node.value, node.explored, self.reduction, math)
-        tried, scale = node.tried, self._scale(node.total_visits)
-        if self.variance_scale:
-            scale *= self._deviation_factor(node)
-        visits = node.visits[:tried]
-        return _best_edge(node, node.sums[:tried] / visits, visits, scale, fresh)
+    @property
+    def parameters(self) -> Parameters:
+        """What compiled code needs."""
+        return Parameters(
+            ALPHAGO_ZERO if self.form == "alphago_zero" else ALPHAZERO,
+            c_puct=float(self.c_puct),
+            c_base=float(self.c_base),
+            c_init=float(self.c_init),
+            unvisited=UNVISITED_VALUES.get(self.unvisited, math.nan),
+            reduction=float(self.reduction),
+            variance_scale=float(self.variance_scale),
+            stdev_prior=float(self.stdev_prior),
+            stdev_prior_weight=float(self.stdev_prior_weight),
+        )
 
     def values(self, node: Node) -> np.ndarray:
         """Return Q of the tried edges: float64[tried]."""
@@ -96,29 +109,7 @@ class Puct:
 
     def order(self, node: Node) -> list[int]:
         """Return the tried edges, the most visited first, of equals the more probable ones."""
-        tried = node.tried
-        order = np.lexsort((-node.evaluation.priors[:tried], -node.visits[:tried]))
-        return [int(edge) for edge in order]
-
-    def _scale(self, visits: int) -> Any:
-        """Return c sqrt(N)."""
-        if self.form == "alphago_zero":
-            return alphago_zero_scale(visits, self.c_puct, math)
-        # Twice the published c, because values are in [-1, 1] here and in [0, 1] there.
-        return 2.0 * alphazero_scale(visits, self.c_base, self.c_init, math)
-
-    def _deviation_factor(self, node: Node) -> float:
-        """Return the factor of c for this node."""
-        factor = deviation_factor(
-            node.value,
-            node.evaluation.value**2 + node.squares[: node.tried].sum(),
-            1.0 + node.total_visits,
-            self.variance_scale,
-            self.stdev_prior,
-            self.stdev_prior_weight,
-            np,
-        )
-        return float(factor)
+        return np.lexsort((-node.priors[: node.tried], -node.visits)).tolist()
 
 
 @dataclass(frozen=True)
@@ -146,33 +137,32 @@ class AlphaGo2016:
         if not self.c_puct >= 0:
             raise ValueError(f"c-puct is at least 0, not {self.c_puct}")
 
-    def select(self, node: Node) -> int:
-        """Return the edge with the highest score."""
-        if node.tried == 0:
-            return 0
-        scale = alphago_zero_scale(node.total_visits, self.c_puct, math)
-        values = self.values(node)
-        fresh = _mean(values, node) if self.fpu == "parent" else 0.0
-        return _best_edge(node, values, node.visits[: node.tried], scale, fresh)
+    @property
+    def parameters(self) -> Parameters:
+        """What compiled code needs."""
+        return Parameters(
+            ALPHAGO2016,
+            c_puct=float(self.c_puct),
+            unvisited=0.0 if self.fpu == "zero" else math.nan,
+            mixing=float(self.mixing),
+        )
 
     def values(self, node: Node) -> np.ndarray:
         """Return Q of the tried edges: float64[tried]; a part without visits counts as 0."""
-        tried = node.tried
-        counts, sums = node.network_part()[:, :tried]
-        by_network = sums / np.maximum(counts, 1.0)
-        by_rollout = node.sums[:tried] / np.maximum(node.visits[:tried], 1.0)
+        edges = node.edges
+        by_network = edges["network_sums"] / np.maximum(edges["network_visits"], 1.0)
+        by_rollout = edges["sums"] / np.maximum(edges["visits"], 1.0)
         values: np.ndarray = (1.0 - self.mixing) * by_network + self.mixing * by_rollout
         return values
 
     def value(self, node: Node) -> float:
         """Return the mean of Q over the visits, for the side to move."""
-        return _mean(self.values(node), node)
+        return float((self.values(node) * node.visits).sum() / max(1, node.total_visits))
 
     def order(self, node: Node) -> list[int]:
         """Return the tried edges, the most visited first, of equals those with the better Q."""
-        tried = node.tried
-        keys = (node.evaluation.actions[:tried], self.values(node), node.visits[:tried])
-        return [int(edge) for edge in np.lexsort(keys)[::-1]]
+        keys = (node.actions[: node.tried], self.values(node), node.visits)
+        return np.lexsort(keys)[::-1].tolist()
 
 
 @dataclass(frozen=True)
@@ -191,13 +181,10 @@ class Gumbel:
     c_scale: float = 1.0
     """See `GumbelConfig.c_scale`."""
 
-    def select(self, node: Node) -> int:
-        """Return the edge whose share of visits is furthest below the improved policy (GUM equation
-        14)."""
-        tried = node.tried
-        shares = self.improved_policy(node)[: tried + 1]
-        shares[:tried] -= node.visits[:tried] / (1.0 + node.total_visits)
-        return int(shares.argmax())
+    @property
+    def parameters(self) -> Parameters:
+        """What compiled code needs."""
+        return Parameters(GUMBEL, c_visit=float(self.c_visit), c_scale=float(self.c_scale))
 
     def values(self, node: Node) -> np.ndarray:
         """Return Q of the tried edges: float64[tried]."""
@@ -218,12 +205,12 @@ class Gumbel:
         They lie in disjoint subtrees. The results of one list must be backed up before the next.
         """
         num_simulations = num_simulations or self.num_simulations
-        num_moves = len(root.evaluation.actions)
+        num_moves = len(root.actions)
         for considered, rounds in halving_schedule(self.max_considered, num_simulations):
             # Before the first visits the edges are sorted by priors, and so by scores.
             edges = self.order(root) if root.tried else list(range(num_moves))
             edges = edges[:considered]
-            most = root.visits[: root.tried].max(initial=0.0)
+            most = root.visits.max(initial=0.0)
             edges = [edge for edge in edges if not root.tried or root.visits[edge] == most]
             for _ in range(rounds):
                 waiting = edges
@@ -235,10 +222,10 @@ class Gumbel:
     def order(self, node: Node) -> list[int]:
         """Return the tried edges, the most visited first, of equals by log P + sigma(q)."""
         scores = self._logits(node)[: node.tried]
-        return np.lexsort((-scores, -node.visits[: node.tried])).tolist()
+        return np.lexsort((-scores, -node.visits)).tolist()
 
     def improved_policy(self, node: Node) -> np.ndarray:
-        """Return softmax(log P + sigma(q)) over the node's moves: float64[L] (GUM equation 11)."""
+        """Return softmax(log P + sigma(q)) over `node.actions`: float64[L] (GUM equation 11)."""
         logits = self._logits(node)
         odds = np.exp(logits - logits.max())
         policy: np.ndarray = odds / odds.sum()
@@ -249,10 +236,9 @@ class Gumbel:
 
         q in [0, 1] is Q where visited and v_mix elsewhere.
         """
-        tried, value = node.tried, node.evaluation.value
-        priors = np.maximum(node.evaluation.priors.astype(np.float64), _TINY)
+        tried, value, visits = node.tried, node.own_value, node.visits
+        priors = np.maximum(node.priors.astype(np.float64), _TINY)
         qvalues = np.full(len(priors), value)
-        visits = node.visits[:tried]
         if tried:
             found = mean_values(node)
             weighted = (priors[:tried] * found).sum() / priors[:tried].sum()
@@ -269,29 +255,8 @@ ENGINE = Puct()
 
 def mean_values(node: Node) -> np.ndarray:
     """Return W / N of the tried edges: float64[tried]."""
-    values: np.ndarray = node.sums[: node.tried] / node.visits[: node.tried]
+    values: np.ndarray = node.sums / node.visits
     return values
-
-
-def _mean(values: np.ndarray, node: Node) -> float:
-    """Return the mean of the tried edges' values over their visits; 0 without any."""
-    return float((values * node.visits[: node.tried]).sum() / max(1, node.total_visits))
-
-
-def _best_edge(
-    node: Node,
-    values: np.ndarray,
-    visits: np.ndarray,
-    scale: float,
-    fresh: float,
-) -> int:
-    """Return the edge with the best PUCT score, where untried ones have the value `fresh`."""
-    tried, priors = node.tried, node.evaluation.priors
-    scores = puct_score(values, priors[:tried], visits, scale)
-    best = int(scores.argmax())
-    if tried == len(priors):
-        return best
-    return tried if fresh + scale * float(priors[tried]) > scores[best] else best
 
 
 def rule_of(config: SearchConfig, num_actions: int) -> Puct | Gumbel:

@@ -105,7 +105,7 @@ class Worker:
             jax.random.fold_in(jax.random.fold_in(root, iteration), number)
         )
         self._carry = self._programs.selfplay_at(0).init(games_key, self._starts)
-        self._assembler = Assembler(config.selfplay.num_games)
+        self._assembler = Assembler(config.selfplay.num_slots)
         self._dispatches = 0
         self._iteration = -1
         self._params: PyTree = None
@@ -113,11 +113,14 @@ class Worker:
     def play(self, iteration: int, variables: PyTree, threshold: float) -> Games:
         """Play one dispatch of all games with the player of `iteration`; return the games that
         ended in it."""
+        selfplay = self._programs.selfplay_at(iteration)
         if iteration != self._iteration:
             self._params, self._iteration = self._programs.fold(variables), iteration
+            self._carry = self._carry._replace(kept=None)  # frees them before new ones are made
+            self._carry = self._carry._replace(kept=selfplay.new_trees())
         key = jax.random.fold_in(self._key, self._dispatches)
         self._dispatches += 1
-        self._carry, chunk = self._programs.selfplay_at(iteration).play(
+        self._carry, chunk = selfplay.play(
             self._params, self._carry, key, jnp.float32(threshold), self._starts
         )
         return self._assembler.add(to_host(chunk), iteration)

@@ -39,7 +39,7 @@ def test_a_run_is_described_by_its_numbers_curves_and_newest_games(workdir) -> N
     assert found["title"] == "go5" and found["status"] == "iteration 3 of 10"
     assert ("games", "24") in found["numbers"] and found["iteration"] == 3
     (chart,) = found["charts"]
-    assert chart.startswith("<svg") and "Policy loss" in chart
+    assert chart.startswith("<figure") and "Policy loss" in chart
     assert [(game["iteration"], game["number"]) for game in found["games"]] == [
         (3, 0),
         (2, 0),

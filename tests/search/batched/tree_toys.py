@@ -49,27 +49,41 @@ def grow(tree: ParallelTree, playouts: int) -> None:
     assert done == playouts
 
 
+def total_value(node: TreeNode) -> float:
+    return node.value * (1 + node.total_visits)
+
+
+def nodes_below(root: TreeNode) -> list[TreeNode]:
+    """Return the nodes of the tree below `root`, itself included."""
+    found, todo = [], [root]
+    while todo:
+        node = todo.pop()
+        found.append(node)
+        todo.extend(child for child in node.children if isinstance(child, TreeNode))
+    return found
+
+
 def check_sums(node: TreeNode) -> None:
     """Check that every node's statistics are those of what lies below it: no virtual loss is left
     anywhere."""
-    assert node.total_visits == node.visits[: node.tried].sum()
-    np.testing.assert_allclose(
-        node.total_value, node.evaluation.value + node.sums[: node.tried].sum(), atol=1e-6
-    )
+    assert node.total_visits == node.visits.sum()
+    np.testing.assert_allclose(total_value(node), node.own_value + node.sums.sum(), atol=1e-6)
     for edge in range(node.tried):
         child, visits = node.children[edge], node.visits[edge]
         assert visits >= 1
         if isinstance(child, Ending):
-            sign = 1 - 2 * node.position.to_play
+            sign = 1 - 2 * node.to_play
             np.testing.assert_allclose(node.sums[edge], visits * child.result * sign, atol=1e-6)
-            np.testing.assert_allclose(node.squares[edge], visits * child.result**2, atol=1e-6)
+            np.testing.assert_allclose(
+                node.edges["squares"][edge], visits * child.result**2, atol=1e-6
+            )
         else:
             assert child is not None
-            sign = 1 if child.position.to_play == node.position.to_play else -1
+            sign = 1 if child.to_play == node.to_play else -1
             assert visits == child.total_visits + 1
-            np.testing.assert_allclose(node.sums[edge], sign * child.total_value, atol=1e-6)
-            squares = child.evaluation.value**2 + child.squares[: child.tried].sum()
-            np.testing.assert_allclose(node.squares[edge], squares, atol=1e-6)
+            np.testing.assert_allclose(node.sums[edge], sign * total_value(child), atol=1e-6)
+            squares = child.own_value**2 + child.edges["squares"].sum()
+            np.testing.assert_allclose(node.edges["squares"][edge], squares, atol=1e-6)
             check_sums(child)
 
 

@@ -3,11 +3,13 @@ known."""
 
 import numpy as np
 import pytest
+from tree_toys import nodes_below
 
 from azero.games.table import make
 from azero.players.root_moves import is_most_visited_best
+from azero.search.single.compiled import add_edge
 from azero.search.single.mixed import MixedEvaluator, MixSettings
-from azero.search.single.node import Node, nodes_below
+from azero.search.single.node import Node
 from azero.search.single.packed import PackedRules, unpack_state
 from azero.search.single.parallel import ParallelTree, TreeSettings
 from azero.search.single.selection import AlphaGo2016
@@ -43,7 +45,7 @@ def search(tree, descents):
 
 def legal_at(node):
     """Return the legal moves of a node, which keeps no mask of them: bool[9]."""
-    words = np.frombuffer(node.position.state, np.uint32)
+    words = np.frombuffer(node.state, np.uint32)
     return np.asarray(GAME.legal_action_mask(unpack_state(GAME, words)))
 
 
@@ -69,7 +71,7 @@ def test_virtual_losses_are_all_taken_back():
     search(tree, 203)
     assert tree.root.total_visits == 203
     for node in nodes_below(tree.root):
-        visits, sums = node.visits[: node.tried], node.sums[: node.tried]
+        visits, sums = node.visits, node.sums
         assert (abs(sums) <= visits + 1e-9).all() and (visits > 0).all()
         assert np.array_equal(visits, np.round(visits)) and visits.sum() == node.total_visits
 
@@ -88,9 +90,8 @@ def test_values_and_rollouts_count_apart_and_a_leaf_is_valued_once():
     search(tree, 90)
     root = tree.root
     assert len(calls) == len(set(calls)) == 9
-    assert (
-        root.network_part()[0, :9].tolist() == [1.0] * 9 and root.visits[:9].tolist() == [10.0] * 9
-    )
+    assert root.edges["network_visits"].tolist() == [1.0] * 9
+    assert root.visits.tolist() == [10.0] * 9
     for mixing, expected in ((0.0, -0.25), (1.0, 1.0), (0.5, 0.375)):  # for the other side
         np.testing.assert_allclose(AlphaGo2016(mixing=mixing).values(root), expected)
 
@@ -121,10 +122,10 @@ def test_a_new_node_has_the_tree_policys_priors_until_its_turn_in_the_queue():
 
     tree = tree_at(rollout=first_move, batch=8, threshold=0, policy_batch=1)
     tree.search(8)
-    nodes, waiting = nodes_below(tree.root)[1:], [node for node, _ in tree._leaves.queue]
-    answered = [node for node in nodes if node not in waiting]
+    nodes, waiting = nodes_below(tree.root)[1:], list(tree._leaves.queue)
+    answered = [node for node in nodes if node.row not in waiting]
     assert len(answered) == 1 < len(nodes)
-    assert waiting[0].evaluation.priors[0] > 0.9 and np.allclose(
+    assert Node(tree.root.store, waiting[0]).evaluation.priors[0] > 0.9 and np.allclose(
         answered[0].evaluation.priors, 1 / 8
     )
     adaptive = tree_at(batch=8, threshold=0, policy_batch=1, is_adaptive=True)
@@ -148,11 +149,14 @@ def test_the_tree_is_kept_and_the_waiting_nodes_below_it():
     tree = tree_at(threshold=2)
     search(tree, 300)
     edge = tree._settings.rule.order(tree.root)[0]
-    action, below = int(tree.root.evaluation.actions[edge]), tree.root.children[edge]
+    action, below = int(tree.root.actions[edge]), tree.root.children[edge]
+    waiting = {node.state for node in nodes_below(below) if node.row in tree._leaves.queue}
     state = GAME.step(GAME.init(), action)
     assert tree.move_to(state, np.asarray(GAME.legal_action_mask(state)), [action])
-    known = nodes_below(below)
-    assert tree.root is below and all(n in known and n is not below for n, _ in tree._leaves.queue)
+    assert tree.root.state == below.state
+    assert [node.state for node in nodes_below(tree.root)] == [n.state for n in nodes_below(below)]
+    queue = [Node(tree.root.store, row).state for row in tree._leaves.queue]
+    assert queue and set(queue) == waiting - {below.state} and below.state not in queue
     assert not tree.move_to(GAME.init(), np.ones(9, bool), None) and not tree._leaves.queue
 
 
@@ -192,7 +196,9 @@ def test_a_side_that_is_behind_looks_at_every_move_once_unless_the_others_count_
 
 def test_the_search_goes_on_where_the_most_visited_is_not_the_best():
     rule, root = AlphaGo2016(mixing=1.0), tree_at(batch=1).root
-    root.add_edge(), root.add_edge()
+    root.store.reserve_descents(2)
+    for _ in range(2):
+        add_edge(root.store.columns, root.row)
     root.visits[:2], root.sums[:2] = [50, 20], [10, 10]
     assert rule.order(root) == [0, 1] and not is_most_visited_best(root, rule)
     root.sums[1] = 1

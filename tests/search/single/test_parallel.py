@@ -10,13 +10,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from search_toys import Node, Reference, random_leaf
-from tree_toys import ShownTree, check_sums, grow, legal_of, make_tree, plain_rule
+from tree_toys import (
+    ShownTree,
+    check_sums,
+    grow,
+    legal_of,
+    make_tree,
+    nodes_below,
+    plain_rule,
+)
 
 from azero.games.table import make
 from azero.mesh import make_mesh
 from azero.search.leaf import ignore_symmetry, uniform_leaf
 from azero.search.single import packed
-from azero.search.single.node import Ending, merge, nodes_below, restrict
+from azero.search.single.node import Ending, merge, restrict
 from azero.search.single.node import Node as TreeNode
 from azero.search.single.packed import PackedRules
 from azero.search.single.parallel import ParallelTree, TreeSettings
@@ -27,11 +35,8 @@ C_BASE, C_INIT, REDUCTION = 40.0, 1.25, 0.3  # a small base, so that its logarit
 
 def compare(plain: Node, node: TreeNode) -> int:
     """Check that both trees are the same below here; return their size."""
-    actions = node.evaluation.actions[: node.tried].tolist()
-    assert (
-        dict(zip(actions, node.visits[: node.tried].astype(int).tolist(), strict=True))
-        == plain.visits
-    )
+    actions = node.actions[: node.tried].tolist()
+    assert dict(zip(actions, node.visits.astype(int).tolist(), strict=True)) == plain.visits
     size = 1
     for edge, action in enumerate(actions):
         assert node.sums[edge] == pytest.approx(plain.value_sums[action], abs=1e-4)
@@ -70,16 +75,18 @@ def test_one_leaf_at_a_time_equals_plain_python(unvisited: Any, extra_turns: boo
     assert max(sizes) > 60  # the games are not so short that the comparison is empty
 
 
-@pytest.mark.parametrize("batch", [2, 8, 16])
-def test_many_leaves_at_a_time_leave_no_loss_behind(batch: int) -> None:
+@pytest.mark.parametrize(("batch", "overlaps"), [(2, False), (8, False), (16, False), (8, True)])
+def test_many_leaves_at_a_time_leave_no_loss_behind(batch: int, overlaps: bool) -> None:
     """Every edge holds exactly what was backed up through it, also where descents met in vain and
     where a side moves twice running."""
     game = ShownTree(num_actions=4, extra_turns=True)
-    tree = make_tree(game, ignore_symmetry(random_leaf(game)), batch=batch)
+    tree = make_tree(game, ignore_symmetry(random_leaf(game)), batch=batch, overlaps=overlaps)
     for seed in range(3):
         state = game.init(seed)
         tree.move_to(state, legal_of(game, state), None)
         grow(tree, 101)  # the last batch is cut short
+        assert len(tree._unfinished) == overlaps
+        tree.finish()
         assert tree.root is not None and tree.root.total_visits == 101
         check_sums(tree.root)
 
@@ -129,7 +136,7 @@ class TestTicTacToe:
         grow(tree, 600)
         root = tree.root
         assert root is not None
-        best = int(np.argmax(root.visits[: root.tried]))
+        best = int(np.argmax(root.visits))
         assert root.evaluation.actions[best] == answer
         if wins:
             assert root.children[best] == Ending(1.0 if len(squares) % 2 == 0 else -1.0)
@@ -163,17 +170,20 @@ class TestTicTacToe:
         grow(tree, 300)
         root = tree.root
         assert root is not None
-        edge = int(np.argmin(root.visits[: root.tried]))
+        edge = int(np.argmin(root.visits))
         action = int(root.evaluation.actions[edge])
         child = root.children[edge]
         assert isinstance(child, TreeNode)
-        reply = int(child.evaluation.actions[0])
+        reply, below = int(child.actions[0]), child.children[0]
+        assert isinstance(below, TreeNode)
         squares = [4, action, reply]
         state = self.after(squares)
         assert tree.move_to(
             state, legal_of(self.GAME, state), squares[1:]
         )  # two moves at once, the first of them the least expected
-        assert tree.root is child.children[0]
+        assert tree.root is not None and tree.root.state == below.state
+        assert np.array_equal(tree.root.edges["visits"], below.edges["visits"])
+        assert len(nodes_below(tree.root)) == len(nodes_below(below))
         assert tree.num_nodes == len(nodes_below(tree.root))
         check_sums(tree.root)
         other = self.after([0])
@@ -258,7 +268,7 @@ class TestTicTacToe:
         def interrupt(*arguments: Any) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(tree._rules, "step", interrupt)
+        monkeypatch.setattr(tree._rules, "step_states", interrupt)
         with pytest.raises(KeyboardInterrupt):
             tree.search(8)
         assert tree.root is None and tree.num_nodes == 0

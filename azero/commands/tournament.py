@@ -1,0 +1,84 @@
+"""A tournament: every pair of players in a match of its own, and one list of ratings."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+from rich.console import Console
+
+from azero.console.terminal import make_console
+from azero.match.elo import EloFit
+from azero.match.matches import play_match
+from azero.match.request import MatchRequest, TournamentRequest
+from azero.report.ratings import rate
+
+_SHARED = (
+    "games",
+    "komi",
+    "size",
+    "suicide",
+    "random_plies",
+    "temperature_moves",
+    "clock",
+    "seed",
+    "timeout",
+    "workers",
+)
+"""Settings of each match."""
+
+
+def play_tournament(request: TournamentRequest, console: Console | None = None) -> EloFit:
+    """Play what is missing of all matches, print the ratings and return them.
+
+    Each match is kept in a directory of `request.out` as it goes on, so an interrupted tournament
+    continues where it was.
+
+    Raises:
+      ValueError: a player is not understood, two have one name, or the directory holds other
+        matches.
+      CheckpointError: a checkpoint cannot be read.
+      KeyboardInterrupt: it was stopped; the message says what is kept.
+    """
+    console = console or make_console()
+    players = _players(request)
+    if request.anchor is not None and request.anchor not in players:
+        raise ValueError(f"--anchor {request.anchor}: the players are called {', '.join(players)}")
+    directories = []
+    for first, second in itertools.combinations(players, 2):
+        directories.append(request.out / f"{_slug(first)}--{_slug(second)}")
+        play_match(
+            MatchRequest(
+                players[first],
+                players[second],
+                first_name=first,
+                second_name=second,
+                out=directories[-1],
+                **{name: getattr(request, name) for name in _SHARED},
+            ),
+            console,
+        )
+    anchor = request.anchor or next(iter(players))
+    return rate(directories, {anchor: 0.0}, console=console)
+
+
+def _players(request: TournamentRequest) -> dict[str, str]:
+    """Return the players by name; without a name of its own a player is called as it is written.
+
+    Raises:
+      ValueError: there are fewer than two, or two have one name.
+    """
+    players: dict[str, str] = {}
+    for text in request.players:
+        found = re.match(r"([^=:?/]+)=(.+)", text)
+        name, player = found.groups() if found else (text, text)
+        if name in players or _slug(name) in map(_slug, players):
+            raise ValueError(f"two players are called {name!r}; name them: NAME=PLAYER")
+        players[name] = player
+    if len(players) < 2:
+        raise ValueError(f"a tournament has at least two players, not {len(players)}")
+    return players
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

@@ -1,0 +1,268 @@
+"""`azero tune`: settings of a player by Gaussian-process optimisation, a match for each trial.
+
+DIR/tuning.json    the command, and the winner with its confirmation match
+DIR/trials.jsonl   one row per finished trial
+DIR/trial-000/     its match, as of `azero match --out`
+DIR/confirmation/  the winner's
+DIR/posterior.png  what the process thinks of each setting
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import queue
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+
+from azero.console.terminal import make_console
+from azero.data.holding import hold
+from azero.data.rows import Row, RowFile, read_rows, to_plain, write_atomically
+from azero.match.matches import play_match
+from azero.match.request import MatchRequest
+from azero.match.score import NORMAL_95, MatchResult, Tally
+from azero.match.tuning.optimiser import Observation, Posterior, elo_of, propose
+from azero.match.tuning.request import TuneRequest
+from azero.match.tuning.space import Parameter, parse_parameter, point_of, values_of, with_values
+from azero.players.searches import WHOLE_CONSTANTS
+from azero.report.posterior import save_posterior
+
+SETTINGS, TRIALS, PICTURE = "tuning.json", "trials.jsonl", "posterior.png"
+_WHOLE = (*WHOLE_CONSTANTS, "visits", "threshold", "policy_batch")
+"""Settings in players' names that are whole numbers."""
+_CONFIRMATION_SEED = 1_000_003
+"""Added to the seed for the openings of the confirmation, which no trial has."""
+
+PlayFn = Callable[[MatchRequest, Console], MatchResult]
+
+
+class Tuned(NamedTuple):
+    """What a tuning found."""
+
+    values: tuple[float, ...]
+    """The winner's settings."""
+    player: str
+    """The player's name with them."""
+    elo: float
+    """Mean of the process there, against the opponent."""
+    deviation: float
+    confirmation: Tally | None
+    """The winner's games against the opponent; None without."""
+
+
+def tune(request: TuneRequest, console: Console | None = None, play: PlayFn = play_match) -> Tuned:
+    """Play what is missing of the trials and of the confirmation, draw the picture, and return the
+    winner.
+
+    A trial that was interrupted is played again from its first game, with the same seed, so that a
+    tuning that was stopped ends as one that was not (with one worker, and without a clock).
+
+    Raises:
+      ValueError: a parameter or a player is not understood, the directory holds another tuning, or
+        scikit-learn is not installed.
+      KeyboardInterrupt: it was stopped; the message says what is kept.
+    """
+    console = console or make_console()
+    space = [parse_parameter(text, _WHOLE) for text in request.parameter]
+    request.out.mkdir(parents=True, exist_ok=True)
+    with hold(request.out):
+        _check_same(request)
+        trials = _Trials(request, space, console, play)
+        try:
+            trials.run()
+            return _conclude(request, space, trials.observations(request.trials), console, play)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                f"stopped; {len(trials.rows)} trials are in {request.out}, and the same command "
+                "continues the tuning"
+            ) from None
+
+
+def _check_same(request: TuneRequest) -> None:
+    """Write down the command, or check that the directory has it.
+
+    Raises:
+      ValueError: it has another one; what differs is named.
+    """
+    path, here = request.out / SETTINGS, to_plain(request.command)
+    if path.exists():
+        there = json.loads(path.read_text(encoding="utf-8"))["command"]
+        names = [name for name in here if here[name] != there.get(name)]
+        if names:
+            differs = "; ".join(
+                f"{name}: there {there.get(name)}, here {here[name]}" for name in names
+            )
+            raise ValueError(
+                f"{request.out} holds another tuning ({differs}); choose another directory"
+            )
+    else:
+        _write(request, {})
+
+
+def _write(request: TuneRequest, result: dict[str, Any]) -> None:
+    facts = {"command": request.command, "result": result}
+    write_atomically(request.out / SETTINGS, json.dumps(to_plain(facts), indent=2) + "\n")
+
+
+class _Trials:
+    """The trials of a tuning: those that are stored, and those that are being played."""
+
+    def __init__(
+        self, request: TuneRequest, space: Sequence[Parameter], console: Console, play: PlayFn
+    ) -> None:
+        self._request, self._space, self._console, self._play = request, space, console, play
+        self._path = request.out / TRIALS
+        self.rows = {row["number"]: row for row in read_rows(self._path)}
+
+    def observations(self, before: int) -> list[Observation]:
+        """Return the results of the trials with numbers below `before`."""
+        rows = [self.rows[number] for number in sorted(self.rows) if number < before]
+        return [
+            Observation(point_of(self._space, row["values"]), *elo_of(_tally(row))) for row in rows
+        ]
+
+    def run(self) -> None:
+        """Play what is missing, round by round."""
+        at_once, trials = self._request.at_once, self._request.trials
+        with RowFile(self._path) as file:
+            for first in range(0, trials, at_once):
+                numbers = range(first, min(first + at_once, trials))
+                proposals = self._propose(first, numbers)
+                missing = {n: proposals[n] for n in numbers if n not in self.rows}
+                for row in self._play_all(missing):
+                    file.append(row)
+                    self.rows[row["number"]] = row
+                    self._console.print(self._describe(row), soft_wrap=True, highlight=False)
+
+    def _propose(self, first: int, numbers: range) -> dict[int, tuple[float, ...]]:
+        """Return the settings of a round, which depend on the rounds before it alone."""
+        if all(number in self.rows for number in numbers):
+            return {}
+        known, found = self.observations(first), dict[int, tuple[float, ...]]()
+        for number in numbers:
+            waiting = [point_of(self._space, values) for values in found.values()]
+            point = propose(
+                known,
+                waiting,
+                number,
+                self._request.first_trials,
+                len(self._space),
+                self._request.seed,
+            )
+            found[number] = values_of(self._space, point)
+        return found
+
+    def _play_all(self, missing: dict[int, tuple[float, ...]]) -> Iterator[Row]:
+        """Yield the rows of trials as they end, all of them played at once."""
+        if len(missing) <= 1:
+            yield from (self._trial(number, values) for number, values in missing.items())
+            return
+        ended: queue.SimpleQueue[Row | BaseException] = queue.SimpleQueue()
+
+        def work(number: int, values: tuple[float, ...]) -> None:
+            try:
+                ended.put(self._trial(number, values))
+            except BaseException as error:  # raised where the trials are awaited
+                ended.put(error)
+
+        for item in missing.items():
+            threading.Thread(target=work, args=item, daemon=True).start()
+        for _ in missing:
+            outcome = ended.get()
+            if isinstance(outcome, BaseException):
+                raise outcome
+            yield outcome
+
+    def _trial(self, number: int, values: tuple[float, ...]) -> Row:
+        """Play one trial from its first game, and return its row."""
+        directory = self._request.out / f"trial-{number:03d}"
+        shutil.rmtree(directory, ignore_errors=True)
+        player = with_values(self._request.player, self._space, values)
+        names = f"trial {number}", "the opponent"
+        request = _match(self._request, player, names, self._request.games, 1 + number, directory)
+        total = self._play(request, make_console(io.StringIO())).total
+        return {
+            "number": number,
+            "values": list(values),
+            "wins": total.wins,
+            "draws": total.draws,
+            "losses": total.losses,
+        }
+
+    def _describe(self, row: Row) -> str:
+        pairs = zip(self._space, row["values"], strict=True)
+        words = ", ".join(f"{parameter.name} {value:g}" for parameter, value in pairs)
+        elo, deviation = elo_of(_tally(row))
+        return (
+            f"trial {row['number'] + 1} of {self._request.trials}: {words}: {row['wins']} wins, "
+            f"{row['draws']} draws, {row['losses']} losses, {elo:+.0f} Elo (+- {deviation:.0f})"
+        )
+
+
+def _tally(row: Row) -> Tally:
+    return Tally(row["wins"], row["draws"], row["losses"])
+
+
+def _match(
+    request: TuneRequest,
+    player: str,
+    names: tuple[str, str],
+    games: int,
+    seed: int,
+    out: Path,
+) -> MatchRequest:
+    shared = ("temperature_moves", "komi", "size", "clock", "timeout", "workers")
+    return MatchRequest(
+        player,
+        request.against or request.player,
+        games=games,
+        first_name=names[0],
+        second_name=names[1],
+        random_plies=request.random_plies or None,
+        seed=request.seed + seed,
+        out=out,
+        **{name: getattr(request, name) for name in shared},
+    )
+
+
+def _conclude(
+    request: TuneRequest,
+    space: Sequence[Parameter],
+    observations: Sequence[Observation],
+    console: Console,
+    play: PlayFn,
+) -> Tuned:
+    """Draw the picture, play the confirmation and print what was found."""
+    posterior = Posterior(observations)
+    values = values_of(space, posterior.best(request.seed))
+    winner = point_of(space, values)
+    mean, deviation = (float(found[0]) for found in posterior.at(winner[None]))
+    save_posterior(request.out / PICTURE, space, observations, posterior, winner)
+    player = with_values(request.player, space, values)
+    half = NORMAL_95 * deviation
+    console.print(
+        f"best: {player}: {mean:+.0f} Elo against the opponent by the process (95%: "
+        f"{mean - half:+.0f} to {mean + half:+.0f}); picture: {request.out / PICTURE}",
+        soft_wrap=True,
+        markup=False,
+        highlight=False,
+    )
+    tally = None
+    if request.confirm_games:
+        match = _match(
+            request,
+            player,
+            ("the winner", "the opponent"),
+            request.confirm_games,
+            _CONFIRMATION_SEED,
+            request.out / "confirmation",
+        )
+        tally = play(match, console).total
+    tuned = Tuned(values, player, mean, deviation, tally)
+    _write(request, tuned._asdict() | {"confirmation": None if tally is None else vars(tally)})
+    return tuned

@@ -1,0 +1,74 @@
+"""The settings of a tuning. No heavy imports here."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from tyro.conf import Positional
+
+from azero.players.clock import NO_CLOCK, TimeControl
+
+_MAY_CHANGE = ("trials", "confirm_games", "out", "workers")
+"""What a tuning that is continued may have otherwise."""
+
+
+@dataclass(frozen=True)
+class TuneRequest:
+    """Tune settings of a player by Gaussian-process optimisation: every trial is a match of the
+    player with settings of its own against an opponent with fixed ones (docs/tuning.md)."""
+
+    player: Positional[str]
+    """The player, as `azero match` takes it, with its visits: "go9?visits=64&search=engine"."""
+    parameter: tuple[str, ...]
+    """Settings in the player's name and their ranges: NAME=LOW..HIGH, with :log for one that is
+    searched by its logarithm ("pb-c-init=0.3..3:log")."""
+    against: str | None = None
+    """The opponent; default the player as it is named."""
+    trials: int = 30
+    """Matches; a tuning that is continued may have more."""
+    first_trials: int = 8
+    """Matches at evenly spread settings, before the process proposes any."""
+    games: int = 40
+    """Games of a match, even."""
+    at_once: int = 1
+    """Matches at once. Those of a round are proposed together, so this decides what is tried."""
+    confirm_games: int = 400
+    """Games of the winner against the opponent after the last trial, from openings of their own; 0
+    is none."""
+    random_plies: int = 4
+    """Random legal moves at the start of every pair of games."""
+    temperature_moves: int = 0
+    """Moves, including the random ones, that a network draws from its search."""
+    komi: float | None = None
+    """Go: points for White; default as in `azero match`."""
+    size: int | None = None
+    """Go: points per side; the same."""
+    clock: Annotated[TimeControl, tyro.conf.arg(name="")] = NO_CLOCK
+    """Games by the clock."""
+    seed: int = 0
+    """Of what is tried and of the games."""
+    timeout: float = 60.0
+    """Seconds a program may take for an answer."""
+    workers: int = 1
+    """Games of a match at once, if it is one of single games."""
+    out: Path = Path("runs/tuning")
+    """Directory of the matches, their results and the picture; the same command continues."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("trials", 1), ("first_trials", 2), ("at_once", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name.replace('_', '-')} is at least {least}")
+        if not self.parameter:
+            raise ValueError("nothing to tune: --parameter NAME=LOW..HIGH")
+        if self.confirm_games < 0 or self.confirm_games % 2:
+            raise ValueError(f"confirm-games is even and at least 0, not {self.confirm_games}")
+
+    @property
+    def command(self) -> dict[str, Any]:
+        """What decides the trials."""
+        facts = dataclasses.asdict(self)
+        return {name: value for name, value in facts.items() if name not in _MAY_CHANGE}

@@ -1,0 +1,93 @@
+"""What is tuned: numbers in ranges, as points of a unit cube and as settings in a player's name."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+_FORM = re.compile(r"([a-z][\w-]*)=([\d.eE+-]+?)\.\.([\d.eE+-]+?)(:log)?")
+_DIGITS = 4
+"""Significant digits of a setting."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A setting and its range."""
+
+    name: str
+    """As the player's name has it."""
+    low: float
+    high: float
+    is_log: bool = False
+    """Whether steps are by a factor."""
+    is_whole: bool = False
+    """Whether it is a whole number."""
+
+    def value(self, unit: float) -> float:
+        """Return the setting at `unit` in [0, 1], as it is written."""
+        if self.is_log:
+            value = math.exp(self._scale(self.low) + unit * self._length)
+        else:
+            value = self.low + unit * self._length
+        value = min(max(value, self.low), self.high)
+        return float(round(value)) if self.is_whole else float(f"{value:.{_DIGITS}g}")
+
+    def unit(self, value: float) -> float:
+        """Return the place of a setting in [0, 1]."""
+        return (self._scale(value) - self._scale(self.low)) / self._length
+
+    @property
+    def _length(self) -> float:
+        return self._scale(self.high) - self._scale(self.low)
+
+    def _scale(self, value: float) -> float:
+        return math.log(value) if self.is_log else value
+
+
+def parse_parameter(text: str, whole: Sequence[str] = ()) -> Parameter:
+    """Return the parameter of "NAME=LOW..HIGH" or "NAME=LOW..HIGH:log"; names in `whole` have whole
+    numbers.
+
+    Raises:
+      ValueError: it is not of this form, or the range is empty.
+    """
+    found = _FORM.fullmatch(text)
+    try:
+        if found is None:
+            raise ValueError(text)
+        name, low, high, log = found.groups()
+        parameter = Parameter(
+            name, float(low), float(high), log is not None, name.replace("-", "_") in whole
+        )
+    except ValueError:
+        raise ValueError(
+            f"--parameter {text}: a parameter is NAME=LOW..HIGH, or NAME=LOW..HIGH:log"
+        ) from None
+    if not parameter.low < parameter.high or (parameter.is_log and parameter.low <= 0):
+        raise ValueError(
+            f"--parameter {text}: the range goes from a lower to a higher number"
+            f"{', above 0 for :log' if parameter.is_log else ''}"
+        )
+    return parameter
+
+
+def values_of(space: Sequence[Parameter], point: np.ndarray) -> tuple[float, ...]:
+    """Return the settings at a point float[D] of the unit cube."""
+    return tuple(parameter.value(float(unit)) for parameter, unit in zip(space, point, strict=True))
+
+
+def point_of(space: Sequence[Parameter], values: Sequence[float]) -> np.ndarray:
+    """Return the point float[D] of settings."""
+    pairs = zip(space, values, strict=True)
+    return np.array([parameter.unit(value) for parameter, value in pairs])
+
+
+def with_values(player: str, space: Sequence[Parameter], values: Sequence[float]) -> str:
+    """Return the player's name with these settings."""
+    pairs = zip(space, values, strict=True)
+    words = "&".join(f"{parameter.name}={value:g}" for parameter, value in pairs)
+    return f"{player}{'&' if '?' in player else '?'}{words}"

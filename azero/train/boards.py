@@ -1,0 +1,96 @@
+"""Several board sizes in one run (`GoConfig.selfplay_sizes`): which is played and learned when, and
+how their parts of a checkpoint are named."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import jax
+import numpy as np
+
+from azero.games.go.settings import GoConfig
+from azero.settings import Config
+
+V = TypeVar("V")
+
+BOARDS = "boards"
+"""In a run's directory: a directory for each other board size, with its replay."""
+BOARD_DRAWS = 7
+"""What the seed is mixed with to draw board sizes, so that no other draw is the same."""
+
+
+def on_other_boards(config: Config) -> dict[int, Config]:
+    """Return by their size the settings of self-play on the other boards of a run: without
+    matches."""
+    if not isinstance(config.game, GoConfig):
+        return {}
+    evaluation = dataclasses.replace(config.evaluation, every=0)
+    return {
+        size: dataclasses.replace(config, game=config.game.on_board(size), evaluation=evaluation)
+        for size in config.game.size_shares(0)
+    }
+
+
+def draw_size(
+    config: Config, iteration: int, number: int, allowed: Sequence[int | None]
+) -> int | None:
+    """Return the board size of the iteration, or of the batch, of a number, by the shares after
+    `iteration` iterations; None is the run's own size, and the choice where no other is allowed.
+
+    Of an iteration every size is allowed, the run's own included; of a batch those with positions.
+    """
+    game = config.game
+    if not isinstance(game, GoConfig) or not game.selfplay_sizes:
+        return None
+    of_others = game.size_shares(iteration)
+    shares: dict[int | None, float] = {size: share for size, share in of_others.items()}
+    shares[None] = max(0.0, 1.0 - sum(of_others.values()))
+    sizes = [size for size in shares if size in allowed]
+    weights = np.asarray([shares[size] for size in sizes])
+    if not weights.sum():
+        return sizes[-1] if sizes else None
+    random = np.random.default_rng([config.run.seed, BOARD_DRAWS, number])
+    return sizes[int(random.choice(len(sizes), p=weights / weights.sum()))]
+
+
+def check_boards(config: Config) -> None:
+    """Check that a run can have several boards.
+
+    Raises:
+      ValueError: it cannot; the reason is given.
+    """
+    if not on_other_boards(config):
+        return
+    if not config.network.FITS_ANY_BOARD:
+        raise ValueError(
+            f"game.selfplay-sizes needs a network that fits any board (network.name pooled); "
+            f"{config.network.name} fits one"
+        )
+    if jax.process_count() > 1:
+        raise ValueError("game.selfplay-sizes: a run of several processes has one board size")
+
+
+def carry_of(size: int) -> str:
+    """Return the name of the games on another board in a checkpoint."""
+    return f"{_board_prefix(size)}carry"
+
+
+def _board_prefix(size: int) -> str:
+    return f"board{size}."
+
+
+def part_of_board(values: Mapping[str, V], size: int) -> dict[str, V]:
+    """Return the values that `for_board` has named."""
+    prefix = _board_prefix(size)
+    return {
+        name.removeprefix(prefix): value
+        for name, value in values.items()
+        if name.startswith(prefix)
+    }
+
+
+def for_board(values: Mapping[str, V], size: int) -> dict[str, V]:
+    """Return values by names that say of which other board they are."""
+    return {_board_prefix(size) + name: value for name, value in values.items()}

@@ -1,0 +1,115 @@
+"""`azero tune`: what is kept, what a killed tuning does, and a real one."""
+
+import dataclasses
+import itertools
+import json
+
+import numpy as np
+import pytest
+from needs import require_module
+from rich.console import Console
+
+from azero.commands.tune import tune
+from azero.match.elo import expected_score
+from azero.match.request import MatchRequest
+from azero.match.score import MatchResult, Tally
+from azero.match.tuning.request import TuneRequest
+
+require_module("sklearn")
+
+QUIET = Console(quiet=True)
+GAMES = 20
+
+
+def scripted(killed_at: tuple[int, ...] = ()):
+    """Return what plays matches whose score depends on the settings alone, and is stopped at the
+    calls with these numbers."""
+    calls = itertools.count(1)
+
+    def play(request: MatchRequest, console: Console) -> MatchResult:
+        call = next(calls)
+        assert request.out is not None
+        request.out.mkdir(parents=True, exist_ok=True)
+        (request.out / "games.jsonl").write_text(request.first)
+        if call in killed_at:
+            raise KeyboardInterrupt
+        value = float(request.first.partition("pb-c-init=")[2])
+        elo = 150.0 - 200.0 * (np.log(value) - np.log(2.0)) ** 2
+        won = np.random.default_rng(request.seed).binomial(request.games, expected_score(elo))
+        return MatchResult(Tally(int(won), 0, request.games - int(won)), Tally())
+
+    return play
+
+
+def request_in(out, **changes) -> TuneRequest:
+    request = TuneRequest(
+        "go9?visits=8&search=engine",
+        ("pb-c-init=0.2..8:log",),
+        trials=11,
+        first_trials=4,
+        games=GAMES,
+        confirm_games=40,
+        out=out,
+    )
+    return dataclasses.replace(request, **changes)
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_a_tuning_killed_five_times_ends_as_an_undisturbed_one(tmp_path, at_once):
+    whole = tune(request_in(tmp_path / "whole", at_once=at_once), QUIET, scripted())
+    killed = request_in(tmp_path / "killed", at_once=at_once)
+    stops = 0
+    for call in (2, 1, 4, 1, 3):
+        with pytest.raises(KeyboardInterrupt, match="the same command continues"):
+            tune(killed, QUIET, scripted((call,)))
+        stops += 1
+    assert stops == 5 and tune(killed, QUIET, scripted()) == whole
+    rows = [
+        sorted(map(json.loads, (out / "trials.jsonl").read_text().splitlines()), key=str)
+        for out in (tmp_path / "whole", tmp_path / "killed")
+    ]
+    assert rows[0] == rows[1] and len(rows[0]) == 11
+    assert 1.2 < whole.values[0] < 3.5, "the optimum is at 2"
+    assert (tmp_path / "killed" / "posterior.png").stat().st_size > 5000
+    result = json.loads((tmp_path / "killed" / "tuning.json").read_text())["result"]
+    assert result["player"].startswith("go9?visits=8&search=engine&pb-c-init=")
+    assert sum(result["confirmation"].values()) == 40
+
+
+def test_a_tuning_may_become_longer_but_no_other_one(tmp_path):
+    tune(request_in(tmp_path, trials=5, confirm_games=0), QUIET, scripted())
+    longer = tune(request_in(tmp_path, trials=6, confirm_games=0), QUIET, scripted())
+    assert len((tmp_path / "trials.jsonl").read_text().splitlines()) == 6
+    assert longer.confirmation is None
+    with pytest.raises(ValueError, match=r"another tuning .*games: there 20, here 30"):
+        tune(request_in(tmp_path, games=30), QUIET, scripted())
+
+
+def test_what_cannot_be_tuned_is_named(tmp_path):
+    for changes, message in (
+        ({"parameter": ("pb-c-init",)}, "NAME=LOW..HIGH"),
+        ({"parameter": ()}, "nothing to tune"),
+        ({"trials": 0}, "trials is at least 1"),
+        ({"confirm_games": 3}, "confirm-games is even"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            tune(request_in(tmp_path, **changes), QUIET, scripted())
+    wrong = request_in(tmp_path, player="random-net:tictactoe?visits=2&search=alphazero")
+    with pytest.raises(ValueError, match="c-visit is no setting of the search alphazero"):
+        tune(dataclasses.replace(wrong, parameter=("c-visit=1..9",)), QUIET)
+
+
+def test_a_real_tuning_of_tic_tac_toe(tmp_path):
+    request = request_in(
+        tmp_path,
+        player="random-net:tictactoe?visits=2&search=alphazero",
+        parameter=("pb-c-init=0.5..4", "pb-c-base=100..20000:log"),
+        trials=2,
+        first_trials=2,
+        games=4,
+        random_plies=2,
+        confirm_games=0,
+    )
+    found = tune(request, QUIET)
+    assert (tmp_path / "trial-001" / "match.json").exists()
+    assert tune(request, QUIET) == found

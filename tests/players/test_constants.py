@@ -1,0 +1,51 @@
+"""Settings of a search in a player's name."""
+
+import pytest
+
+from azero.experiment import load
+from azero.players.searches import search_settings, tree_settings
+from azero.players.specs import parse_player, with_search
+from azero.search.single.parallel import TreeSettings
+from azero.search.single.selection import ENGINE
+
+CONFIG = load("go5").config
+
+
+def test_the_engine_search_is_one_of_settings():
+    plain = tree_settings(CONFIG, "engine", 26)
+    assert plain.rule == ENGINE and plain.batch == TreeSettings.batch
+    tuned = tree_settings(CONFIG, "engine", 26, (("batch", 4.0), ("pb_c_init", 2.0)))
+    assert tuned.batch == 4 and tuned.rule.c_init == 2.0 and tuned.rule != ENGINE
+
+
+def test_a_name_says_the_settings_and_the_search_has_them():
+    spec = parse_player(
+        "random-net:go5?visits=8&search=alphazero&pb-c-init=2&first_play_reduction=0"
+    )
+    assert spec.constants == (("first_play_reduction", 0.0), ("pb_c_init", 2.0))
+    assert "pb-c-init 2" in spec.name and "first-play-reduction 0" in spec.name
+    settings = search_settings(CONFIG, "alphazero", spec.constants)
+    assert settings.pb_c_init == 2.0 and settings.num_simulations
+    gumbel = parse_player("random-net:go5?search=gumbel&max-considered=4")
+    assert search_settings(CONFIG, "gumbel", gumbel.constants).max_considered == 4
+    clock = parse_player("random-net:go5?search=engine&own-moves=20&lag-seconds=0.1")
+    assert search_settings(CONFIG, "engine", clock.constants) == search_settings(CONFIG, "engine")
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        (
+            "search=engine&c-visit=3",
+            "c-visit is no setting of the search engine; it has .*pb-c-init",
+        ),
+        ("search=gumbel&pb-c-init=1", "pb-c-init is no setting of the search gumbel"),
+        ("search=engine&batch=1.5", "batch=1.5 .* is not a whole number"),
+        ("search=engine&pb-c-init=x", "pb-c-init=x .* is not a number"),
+        ("search=engine&pb-c-init=-1", "pb-c-init"),
+        ("search=engine&nothing=1", "settings of it"),
+    ],
+)
+def test_what_a_search_does_not_have_is_named(query, message):
+    with pytest.raises(ValueError, match=message):
+        with_search(parse_player(f"random-net:go5?{query}"), CONFIG, "engine")
