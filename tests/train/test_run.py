@@ -38,6 +38,8 @@ from azero.train.settings import CheckpointConfig, RunConfig
 pytestmark = pytest.mark.usefixtures("shared_programs")
 KILLS = int(os.environ.get("AZERO_TEST_KILLS", "3"))
 """How often the run is killed; 20 for the full check."""
+ITERATIONS = 6 + 2 * KILLS
+"""Of the run that is killed: two from one kill to the next, and some after the last one."""
 
 
 LIKE_OTHERS = {
@@ -46,13 +48,14 @@ LIKE_OTHERS = {
     "go9",
     "go9_gumbel",
     "go7_efficient",
+    "go5_efficient",
     "go7",
     "go5_gated",
     "chess_endings",
     "minichess",
 }
-"""Experiments whose programs are those of another one with other numbers: go19, go5, chess,
-animal_shogi."""
+"""Experiments whose programs are those of another one with other numbers: go19, go5,
+go9_efficient, chess, animal_shogi."""
 
 
 @pytest.mark.parametrize(
@@ -290,7 +293,7 @@ def test_a_match_that_would_be_one_game_many_times_is_refused_before_the_first_i
 def start(
     workdir: Path, *extra: str, environment: dict[str, str] | None = None
 ) -> subprocess.Popen:
-    config = tiny(load("tictactoe").config, iterations=30)
+    config = tiny(load("tictactoe").config)
     flags = {
         "network.blocks": config.network.blocks,
         "network.filters": config.network.filters,
@@ -303,7 +306,7 @@ def start(
         "learner.steps-per-iteration": 2,
         "evaluation.every": 0,
         "checkpoint.every": 1,
-        "run.iterations": 30,
+        "run.iterations": ITERATIONS,
     }
     command = [sys.executable, "-m", "azero.experiments.tictactoe", "--workdir", str(workdir)]
     command += [word for name, value in flags.items() for word in (f"--{name}", str(value))]
@@ -358,7 +361,7 @@ def test_a_run_killed_at_random_moments_ends_like_one_never_killed(tmp_path, see
         # among the iterations.
         if chance.random() < 0.5:
             time.sleep(chance.uniform(0.0, 4.0))
-        elif before < 25:
+        elif before < ITERATIONS - 5:
             wait_for(functools.partial(has_rows, workdir, before + 2), process)
             time.sleep(chance.uniform(0.0, 0.05))
         process.kill()
