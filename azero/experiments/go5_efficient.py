@@ -11,7 +11,7 @@ EXPERIMENT = Experiment(
     title="5x5 Go: from random play to beating GNU Go in three minutes on a CPU",
     config=dataclasses.replace(
         go5.EXPERIMENT.config,
-        game=dataclasses.replace(go5.EXPERIMENT.config.game, planes=19),  # with the komi
+        game=go5.EXPERIMENT.config.game.replace(planes=19),  # with the komi
         network=go9_efficient.EXPERIMENT.config.network.replace(
             blocks=4, filters=32, value_hidden=32, convolution="winograd"
         ),
