@@ -48,14 +48,13 @@ LIKE_OTHERS = {
     "go9",
     "go9_gumbel",
     "go7_efficient",
-    "go5_efficient",
     "go7",
     "go5_gated",
     "chess_endings",
     "minichess",
 }
-"""Experiments whose programs are those of another one with other numbers: go19, go5,
-go9_efficient, chess, animal_shogi."""
+"""Experiments whose programs are those of another one with other numbers: go19, go5, chess,
+animal_shogi."""
 
 
 @pytest.mark.parametrize(
