@@ -68,18 +68,23 @@ def test_lizzie_analyses_and_plays(tmp_path: Path, display: dict[str, str]) -> N
     def press(*words: str) -> None:
         subprocess.run(["xdotool", *words], env=display, check=True)
 
-    def answer() -> None:
-        """Press OK where Lizzie asks for Leela Zero's version."""
-        question = ["xdotool", "search", "--name", "^Message$"]
-        if subprocess.run(question, env=display, capture_output=True).returncode == 0:
-            press("key", "Return")
+    def is_asked() -> bool:
+        question = ["xdotool", "search", "--onlyvisible", "--name", "^Message$"]
+        return subprocess.run(question, env=display, capture_output=True).returncode == 0
 
     with (
         subprocess.Popen(["lizzie"], env=display, cwd=tmp_path, stderr=subprocess.DEVNULL) as java,
         contextlib.ExitStack() as stack,
     ):
         stack.callback(java.terminate)
-        wait_for(sent, "lz-analyze", answer)
+        wait_for(sent, "komi")
+        while not is_asked():  # about Leela Zero's version
+            time.sleep(1.0)
+        press("key", "Return")
+        time.sleep(3.0)
+        if "lz-analyze" not in sent.read_text():
+            press("key", "space")
+        wait_for(sent, "lz-analyze")
         wait_for(said, "info move")
         played = wait_for(sent, "play B", lambda: press("mousemove", "600", "450", "click", "1"))
         assert "play B E5" in played and "boardsize 9" in played
