@@ -31,9 +31,9 @@ NODE = np.dtype(
 )
 EDGE = np.dtype(
     [
-        ("visits", "f8"),  # N, virtual losses of unfinished descents included
-        ("sums", "f8"),  # W for the side to move at the node; a virtual loss is -1
-        ("squares", "f8"),  # sum of the squared values, virtual losses left out
+        ("visits", "f8"),  # N, virtual visits of unfinished descents included
+        ("sums", "f8"),  # W for the side to move at the node, virtual visits included
+        ("squares", "f8"),  # sum of the squared values, virtual visits left out
         ("network_visits", "f8"),  # N_v and W_v: values of a network counted apart from rollouts
         ("network_sums", "f8"),
         ("result", "f8"),  # for the first mover, where the child is ENDING
@@ -48,6 +48,15 @@ NEW, LEAF, ENDED, BLOCKED = range(4)
 an edge whose move an earlier descent is about to play."""
 NODES, MOVES, EDGES, WIDEST = range(4)
 """Entries of `Columns.counts`."""
+
+
+class Virtual(NamedTuple):
+    """What a descent counts as until its result is backed up."""
+
+    visits: int
+    is_lost: bool
+    """Its visits are lost ones (AG16 methods), or they have the value that the edge had before, so
+    that they only count (WU-UCT, Liu et al. 2020, arXiv:1810.11755, section 3)."""
 
 
 class Columns(NamedTuple):

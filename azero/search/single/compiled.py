@@ -27,6 +27,7 @@ from azero.search.single.columns import (
     PENDING,
     WIDEST,
     Columns,
+    Virtual,
 )
 from azero.search.single.selection import ALPHAGO2016, ALPHAZERO, GUMBEL, Parameters
 
@@ -55,13 +56,13 @@ def descend(
     count: int,
     height: int,
     max_depth: int,
-    loss: int,
+    virtual: Virtual,
     waits: bool,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Follow the rule from `start` to edges that lead to no open node, adding virtual losses.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Follow the rule from `start` to edges that lead to no open node, adding virtual visits.
 
     Results of finished games are backed up at once. With `waits` a descent to an edge whose
-    evaluation is under way is blocked. Its virtual losses are kept to the end of the batch, so that
+    evaluation is under way is blocked. Its virtual visits are kept to the end of the batch, so that
     the batch spreads, and then taken back.
 
     Args:
@@ -72,47 +73,53 @@ def descend(
       count: most descents, and most blocked ones.
       height: the most edges of a path.
       max_depth: length at which a path ends at the value of its last node; -1 is none.
-      loss: lost visits that a descent counts as.
+      virtual: what a descent counts as until its result is backed up.
       waits: whether descents are blocked, as where a leaf is evaluated but once.
 
     Returns:
-      Paths int32[F, height, 2], a node and an edge each; their lengths int32[F]; what is at their
-      ends, int8[F]: NEW, LEAF, ENDED, or BLOCKED without `waits`.
+      Paths int32[F, height, 2], a node and an edge each; the sums of the virtual visits of each
+      edge, float64[F, height]; the lengths of the paths, int32[F]; what is at their ends, int8[F]:
+      NEW, LEAF, ENDED, or BLOCKED without `waits`.
     """
-    paths = np.empty((2 * count, height, 2), np.int32)
+    paths, sums = np.empty((2 * count, height, 2), np.int32), np.empty((2 * count, height))
     lengths, kinds = np.empty(2 * count, np.int32), np.empty(2 * count, np.int8)
     found = blocked = 0
     while found < count and blocked < count:
         first = first_edges[found] if len(first_edges) else -1
-        length, kind, result = _follow(columns, rule, start, first, paths[found], max_depth, loss)
+        length, kind, result = _follow(
+            columns, rule, start, first, paths[found], sums[found], max_depth, virtual
+        )
         if kind == ENDED:
-            _back_up(columns, paths[found, :length], result, loss)
+            _back_up(columns, paths[found, :length], sums[found], result, virtual.visits)
             if rule.kind == ALPHAGO2016:
                 _back_up_network(columns, paths[found, :length], result)
         elif kind != NEW and waits:
             blocked += 1
             paths[-blocked, :length], lengths[-blocked] = paths[found, :length], length
+            sums[-blocked, :length] = sums[found, :length]
             continue
         lengths[found], kinds[found] = length, kind
         found += 1
     for i in range(1, blocked + 1):
-        _take_back(columns, paths[-i, : lengths[-i]], loss)
-    return paths[:found], lengths[:found], kinds[:found]
+        _take_back(columns, paths[-i, : lengths[-i]], sums[-i], virtual.visits)
+    return paths[:found], sums[:found], lengths[:found], kinds[:found]
 
 
 @_compile
 def back_up(
     columns: Columns,
     paths: np.ndarray,
+    sums: np.ndarray,
     lengths: np.ndarray,
     results: np.ndarray,
     network_values: np.ndarray,
-    loss: int,
+    visits: int,
 ) -> None:
-    """Replace the virtual losses on paths int32[F, height, 2] by `results` float64[F] for the first
-    mover; and add network values float64[F], counted apart, where they are not nan."""
+    """Replace the virtual visits on paths int32[F, height, 2], `visits` of each descent with `sums`
+    float64[F, height], by `results` float64[F] for the first mover; and add network values
+    float64[F], counted apart, where they are not nan."""
     for i in range(len(paths)):
-        _back_up(columns, paths[i, : lengths[i]], results[i], loss)
+        _back_up(columns, paths[i, : lengths[i]], sums[i], results[i], visits)
         if not math.isnan(network_values[i]):
             _back_up_network(columns, paths[i, : lengths[i]], network_values[i])
 
@@ -222,25 +229,29 @@ def _follow(
     start: int,
     first_edge: int,
     path: np.ndarray,
+    sums: np.ndarray,
     max_depth: int,
-    loss: int,
+    virtual: Virtual,
 ) -> tuple[int, int, float]:
-    """Write a path into int32[height, 2]; return its length, what is at its end, and the result if
-    that is ENDED."""
+    """Write a path into int32[height, 2], and the sums of its virtual visits into float64[height];
+    return its length, what is at its end, and the result if that is ENDED."""
     row, length = start, 0
     while True:
         node = columns.nodes[row]
         edge = _select(columns, rule, row) if length or first_edge < 0 else first_edge
-        is_new = edge == node.tried
+        is_new, value = edge == node.tried, -1.0
         if is_new:
+            value = value if virtual.is_lost else _unvisited_value(columns, rule, row)
             add_edge(columns, row)
-        path[length, 0], path[length, 1] = row, edge
-        length += 1
         taken = columns.edges[node.first_edge + edge]
-        taken.visits += loss
-        taken.sums -= loss
-        node.total_visits += loss
-        node.total_value -= loss
+        if not virtual.is_lost and not is_new:
+            value = taken.sums / taken.visits
+        path[length, 0], path[length, 1], sums[length] = row, edge, virtual.visits * value
+        taken.visits += virtual.visits
+        taken.sums += sums[length]
+        node.total_visits += virtual.visits
+        node.total_value += sums[length]
+        length += 1
         if taken.child == ENDING:
             return length, ENDED, taken.result
         if taken.child == PENDING:
@@ -366,16 +377,18 @@ def _sign_of(node: Any) -> float:
 
 
 @_compile
-def _back_up(columns: Columns, path: np.ndarray, result: float, loss: int) -> None:
-    """Replace the virtual loss on every edge of a path by the result for the first mover."""
+def _back_up(
+    columns: Columns, path: np.ndarray, sums: np.ndarray, result: float, visits: int
+) -> None:
+    """Replace the virtual visits on every edge of a path by the result for the first mover."""
     for i in range(len(path)):
         node = columns.nodes[path[i, 0]]
         edge, gain = columns.edges[node.first_edge + path[i, 1]], result * _sign_of(node)
-        edge.sums += loss + gain
+        edge.sums += gain - sums[i]
         edge.squares += gain * gain
-        edge.visits += 1 - loss
-        node.total_value += loss + gain
-        node.total_visits += 1 - loss
+        edge.visits += 1 - visits
+        node.total_value += gain - sums[i]
+        node.total_visits += 1 - visits
 
 
 @_compile
@@ -389,12 +402,12 @@ def _back_up_network(columns: Columns, path: np.ndarray, value: float) -> None:
 
 
 @_compile
-def _take_back(columns: Columns, path: np.ndarray, loss: int) -> None:
-    """Undo the virtual loss on every edge of a path."""
+def _take_back(columns: Columns, path: np.ndarray, sums: np.ndarray, visits: int) -> None:
+    """Undo the virtual visits on every edge of a path."""
     for i in range(len(path)):
         node = columns.nodes[path[i, 0]]
         edge = columns.edges[node.first_edge + path[i, 1]]
-        edge.visits -= loss
-        edge.sums += loss
-        node.total_visits -= loss
-        node.total_value += loss
+        edge.visits -= visits
+        edge.sums -= sums[i]
+        node.total_visits -= visits
+        node.total_value -= sums[i]

@@ -227,7 +227,7 @@ class MixedLeaves:
         leaf."""
         count = 0
         for row in rows[visits > self.threshold].tolist():
-            allowed = self._allowed.pop(row, None)
+            allowed = self._allowed.get(row)
             if store.columns.nodes["is_open"][row] or (allowed is not None and not allowed.any()):
                 continue
             if allowed is not None:

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import SingleDeviceSharding
 
+from azero import mesh as meshes
 from azero.games.game import Game, PlayedOnHost, Scored
 from azero.types import Array, PyTree
 
@@ -22,6 +23,10 @@ _DIGEST_WORDS = 4
 """Words of 32 bits in the digest of a position: two of a hundred million positions share one with a
 probability of about 1e-23."""
 _DIGEST_SEED = 20171019
+_SPLIT = 32
+"""Positions for each device below which a further one does not pay (measured on two cores)."""
+_Look = Callable[[Any, PyTree], Any]
+_Step = Callable[[Any, Any, Any], Any]
 
 
 class PackedPosition(NamedTuple):
@@ -105,11 +110,11 @@ class PackedRules:
         """
         self.game = game
         self._host = game if isinstance(game, PlayedOnHost) else None
-        self._sizes = sorted({1, batch})
         self._arguments = game.arguments() if isinstance(game, Scored) else None
-        self._look, self._step = _compiled(
-            cast(Hashable, game.general() if isinstance(game, Scored) else game)
-        )
+        general = cast(Hashable, game.general() if isinstance(game, Scored) else game)
+        self._look, step = _compiled(general)
+        devices = _num_devices(batch)
+        self._steps = {1: step, batch: step if devices == 1 else _split_step(general, devices)}
 
     def pack(self, state: PyTree) -> PackedPosition:
         """Return the packed position of `state`, of a real game or of a search tree; its legal
@@ -136,10 +141,12 @@ class PackedRules:
             before = _unpacked_on_host(cast(Hashable, self.game), states[0])
             after = _packed_on_host(self._host, self._host.host_step(before, int(actions[0])))
             return PackedPositions.of([after])
-        size = next(size for size in self._sizes if size >= count)
+        size = next(size for size in sorted(self._steps) if size >= count)
         moves = np.zeros(size, np.int32)
         moves[:count] = actions
-        return self._described(self._step(self._arguments, pad_rows(states, size), moves), count)
+        return self._described(
+            self._steps[size](self._arguments, pad_rows(states, size), moves), count
+        )
 
     def _described(self, facts: tuple[Array, Array], count: int) -> PackedPositions:
         """Return the first `count` positions that a program described."""
@@ -256,10 +263,41 @@ def _digest(words: Any, numpy: Any = jnp) -> Any:
 
 
 @functools.lru_cache(maxsize=8)
-def _compiled(
-    hashable_game: Hashable,
-) -> tuple[Callable[[Any, PyTree], Any], Callable[[Any, np.ndarray, np.ndarray], Any]]:
-    """Return two compiled functions, one that describes a slim state and one that steps many packed
+def _compiled(hashable_game: Hashable) -> tuple[_Look, _Step]:
+    """Return the functions of `_programs`, compiled for the host's CPU."""
+    look, step = _programs(hashable_game)
+    placed = _on_host()
+    return jax.jit(look, **placed), jax.jit(step, **placed)
+
+
+def _num_devices(batch: int) -> int:
+    """Return over how many devices of the host's CPU steps of `batch` positions are split."""
+    try:
+        most = len(jax.local_devices(backend="cpu"))
+    except RuntimeError:
+        return 1
+    most = max(1, min(most, batch // _SPLIT))
+    return next(count for count in range(most, 0, -1) if batch % count == 0)
+
+
+@functools.lru_cache(maxsize=8)
+def _split_step(hashable_game: Hashable, num_devices: int) -> _Step:
+    """Return the second function of `_programs`, each device stepping its own positions."""
+    mesh = meshes.make_mesh(jax.local_devices(backend="cpu")[:num_devices])
+    everywhere, split = meshes.replicated(mesh), meshes.batch_sharded(mesh)
+    placing = (everywhere, split, split)
+    step = jax.shard_map(
+        _programs(hashable_game)[1],
+        mesh=mesh,
+        in_specs=tuple(sharding.spec for sharding in placing),
+        out_specs=split.spec,
+        check_vma=False,
+    )
+    return jax.jit(step, in_shardings=placing, out_shardings=split)
+
+
+def _programs(hashable_game: Hashable) -> tuple[_Look, _Step]:
+    """Return two functions, one that describes a slim state and one that steps many packed
     ones; both take the rules' arguments first, None where there are none.
 
     Both return two arrays: words uint32[B, W + _DIGEST_WORDS + 3], the state, its digest, the side
@@ -291,9 +329,8 @@ def _compiled(
         game = under(arguments)
         return describe(game, game.step(unpack_state(general, words), action))
 
-    placed = _on_host()
     # One position per leaf of the tree: here the batch is born.
-    return jax.jit(look, **placed), jax.jit(jax.vmap(step, in_axes=(None, 0, 0)), **placed)
+    return look, jax.vmap(step, in_axes=(None, 0, 0))
 
 
 def _on_host() -> dict[str, Any]:

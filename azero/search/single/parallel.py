@@ -20,7 +20,7 @@ from jax.sharding import Mesh
 
 from azero.games.game import Game
 from azero.search.leaf import SymmetryLeafFn
-from azero.search.single.columns import ENDED, ENDING, NEW, NODES
+from azero.search.single.columns import ENDED, ENDING, NEW, NODES, Virtual
 from azero.search.single.evaluator import Evaluator, HostNetwork, Symmetries
 from azero.search.single.leaves import Leaves
 from azero.search.single.node import Node, restrict
@@ -52,8 +52,10 @@ class TreeSettings:
     """See `SearchConfig.edge_width`."""
     max_depth: int | None = None
     """See `SearchConfig.max_depth`."""
-    virtual_loss: int = 1
-    """Lost visits that a descent counts as until its result is backed up."""
+    virtual_visits: int = 1
+    """Visits that a descent counts as until its result is backed up."""
+    virtual_loss: bool = True
+    """Whether these visits are lost ones, or have the mean value of their move (`Virtual`)."""
     overlaps: bool = False
     """Gather the next batch while one is evaluated, so that neither the host nor an accelerator
     waits for the other; then two batches at a time have virtual losses."""
@@ -64,13 +66,18 @@ class TreeSettings:
             raise ValueError(f"symmetry is one of {', '.join(known)}, not {self.symmetry!r}")
         if self.keeps_tree and isinstance(self.rule, Gumbel):
             raise ValueError("keeps-tree: a Gumbel search starts over at every move")
-        if self.overlaps and (isinstance(self.rule, Gumbel) or self.virtual_loss != 1):
-            raise ValueError("overlaps: only a PUCT search with a virtual loss of 1 does")
-        limits = (("batch", 1), ("max_nodes", 1), ("cache_size", 0), ("virtual_loss", 1))
+        if self.overlaps and (isinstance(self.rule, Gumbel) or self.virtual_visits != 1):
+            raise ValueError("overlaps: only a PUCT search with one virtual visit does")
+        limits = (("batch", 1), ("max_nodes", 1), ("cache_size", 0), ("virtual_visits", 1))
         for name, least in limits:
             if getattr(self, name) < least:
                 words = name.replace("_", "-")
                 raise ValueError(f"{words} is at least {least}, not {getattr(self, name)}")
+
+    @property
+    def virtual(self) -> Virtual:
+        """What a descent counts as until its result is backed up."""
+        return Virtual(self.virtual_visits, self.virtual_loss)
 
     def make_evaluator(
         self,
@@ -104,6 +111,8 @@ class _Batch(NamedTuple):
     store: Store
     paths: np.ndarray
     """int32[P, height, 2]: nodes and edges"""
+    sums: np.ndarray
+    """float64[P, height]: of their virtual visits"""
     lengths: np.ndarray
     """int32[P]"""
     ends: np.ndarray
@@ -170,9 +179,9 @@ class ParallelTree:
         legal = np.arange(store.num_actions)[None] < 2
         store.set_moves(rows, legal, legal / legal.sum())
         store.reserve_descents(1)
-        arguments = self._settings.rule.parameters, 0, np.zeros(0, np.int64), 1, 1, -1, 1, False
-        paths, lengths, _ = compiled.descend(store.columns, *arguments)
-        compiled.back_up(store.columns, paths, lengths, one * 1.0, one * 1.0, 1)
+        arguments = (self._settings.rule.parameters, 0, np.zeros(0, np.int64), 1, 1, -1)
+        found = compiled.descend(store.columns, *arguments, self._settings.virtual, False)
+        compiled.back_up(store.columns, *found[:3], one * 1.0, one * 1.0, 1)
         store.below(0)
 
     def move_to(self, state: PyTree, legal: np.ndarray, actions: Sequence[int] | None) -> bool:
@@ -268,7 +277,7 @@ class ParallelTree:
         if count <= 0:
             return 0
         store.reserve_descents(count)
-        paths, lengths, kinds = compiled.descend(
+        paths, sums, lengths, kinds = compiled.descend(
             store.columns,
             settings.rule.parameters,
             start.row,
@@ -276,7 +285,7 @@ class ParallelTree:
             count,
             self._height,
             -1 if settings.max_depth is None else settings.max_depth,
-            settings.virtual_loss,
+            settings.virtual,
             not self._leaves.counts_apart,
         )
         if not len(lengths):
@@ -288,7 +297,9 @@ class ParallelTree:
         ends = paths[np.arange(len(lengths)), lengths - 1]
         is_new, waits = kinds == NEW, kinds != ENDED
         wait = self._play(store, ends[is_new], lengths[is_new])
-        self._unfinished.append(_Batch(store, paths[waits], lengths[waits], ends[waits], wait))
+        self._unfinished.append(
+            _Batch(store, paths[waits], sums[waits], lengths[waits], ends[waits], wait)
+        )
         return len(lengths)
 
     def _play(
@@ -319,7 +330,7 @@ class ParallelTree:
         """Wait for the evaluation, back up the results, and open the leaves that become nodes."""
         from azero.search.single import compiled
 
-        store, paths, lengths, ends, wait = batch
+        store, paths, sums, lengths, ends, wait = batch
         if wait is not None:
             wait()
         places = store.columns.nodes["first_edge"][ends[:, 0]] + ends[:, 1]
@@ -327,11 +338,10 @@ class ParallelTree:
         is_leaf, results = edges["child"] >= 0, edges["result"]
         network_values = results if self._leaves.counts_apart else np.full(len(results), np.nan)
         leaves = edges["child"][is_leaf]
-        visits = self._leaves.visit(store, leaves)
         results, network_values = results.copy(), network_values.copy()
-        results[is_leaf], network_values[is_leaf] = visits
-        loss = self._settings.virtual_loss
-        compiled.back_up(store.columns, paths, lengths, results, network_values, loss)
+        results[is_leaf], network_values[is_leaf] = self._leaves.visit(store, leaves)
+        visits = self._settings.virtual_visits
+        compiled.back_up(store.columns, paths, sums, lengths, results, network_values, visits)
         visited = store.columns.edges["visits"][places[is_leaf]]
         self.num_nodes += self._leaves.open(store, leaves, visited)
         self._leaves.finish_batch(store)

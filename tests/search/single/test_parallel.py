@@ -324,6 +324,18 @@ def test_programs_serve_every_komi() -> None:
     assert packed._compiled.cache_info().misses == compiled
 
 
+def test_steps_split_over_devices_are_those_of_one() -> None:
+    rules = PackedRules(make("tictactoe"), 64)
+    assert packed._num_devices(64) == 2, "the tests have several devices"
+    start = rules.pack(rules.game.init())
+    actions = [i % 9 for i in range(50)]
+    after = rules.step([start] * 50, actions)
+    single = [rules.step([start], [action])[0] for action in range(9)]
+    for action, position in zip(actions, after, strict=True):
+        assert position[:5] == single[action][:5]
+        assert np.array_equal(position.legal, single[action].legal)
+
+
 @pytest.mark.parametrize(
     ("superko", "suicide"), [("positional", False), ("situational", True), ("simple", True)]
 )
