@@ -65,7 +65,7 @@ notebooks: $(VENV)/.installed-test
 # The site, in site/: a dead link or a page that the navigation lacks is an error.
 site: $(VENV)/.python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
-	$(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 # What is published: the package with its networks and overlays, in dist/.
 wheel: $(VENV)/.python
