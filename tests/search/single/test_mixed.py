@@ -146,7 +146,7 @@ def test_new_priors_leave_tried_moves_where_they_are_and_order_the_others():
 
 
 def test_the_tree_is_kept_and_the_waiting_nodes_below_it():
-    tree = tree_at(threshold=2)
+    tree = tree_at(threshold=2, policy_batch=1)
     search(tree, 300)
     edge = tree._settings.rule.order(tree.root)[0]
     action, below = int(tree.root.actions[edge]), tree.root.children[edge]

@@ -114,9 +114,7 @@ def test_one_tree_visits_what_many_at_once_visit(changes: dict[str, Any], batch:
         assert analysis.value == pytest.approx(together.value[i], abs=1e-5)
         if config.name == "gumbel":
             policy = np.zeros(game.num_actions)
-            policy[root.evaluation.actions] = rule_of(config, game.num_actions).improved_policy(
-                root
-            )  # type: ignore[union-attr]
+            policy[root.actions] = rule_of(config, game.num_actions).improved_policy(root)  # type: ignore[union-attr]
             np.testing.assert_allclose(policy, together.weights[i], atol=1e-5)
 
 
