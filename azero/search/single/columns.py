@@ -54,8 +54,7 @@ NODES, MOVES, EDGES, WIDEST = range(4)
 
 
 class Parameters(NamedTuple):
-    """A rule of `azero.search.single.selection` for compiled code: the fields of its class, as far as
-    it has them."""
+    """A rule of `azero.search.single.selection` for compiled code: the fields that it has."""
 
     kind: int
     """ALPHAGO_ZERO or ALPHAZERO (`Puct`), ALPHAGO2016 or GUMBEL."""
