@@ -4,6 +4,8 @@ VENV ?= .venv
 PYTHONS ?= python3.11 python3.12 python3.13
 BIN = $(VENV)/bin
 DEMO_DIR ?= runs/demo
+# Processes of the tests: three for two cores, because tests that wait for programs leave a sixth of them idle. Each takes up to 3 GB.
+WORKERS ?= 3
 # Large pages for large arrays: page faults cost a third of a training step on a CPU (glibc 2.35 and later; others ignore it).
 export GLIBC_TUNABLES ?= glibc.malloc.hugetlb=1
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.jax_cache
@@ -17,7 +19,7 @@ test: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # `make nightly` on each of PYTHONS, each with its own virtual environment.
 test-all:

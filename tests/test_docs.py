@@ -28,6 +28,7 @@ from azero.search.settings import GumbelConfig, PuctConfig, SearchConfig
 from azero.train.arguments import parse_arguments
 from azero.train.settings import RunConfig
 
+pytestmark = pytest.mark.usefixtures("shared_programs")
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 

@@ -27,7 +27,7 @@ VISITS = 400
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a network says of a position without any search, as the mean over the symmetries of the
+    """A network's evaluation of a position without search, as the mean over the symmetries of the
     board. Numbers are for the side to move."""
 
     policy: dict[str, float]
@@ -46,7 +46,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class SearchedMove:
-    """What a search says of one move. Numbers are for the side to move."""
+    """The search result of one move. Numbers are for the side to move."""
 
     move: str
     visits: int
@@ -57,19 +57,19 @@ class SearchedMove:
     lower_bound: float
     """Lower confidence bound of the value."""
     line: tuple[str, ...]
-    """How the game would go on: this move and the best replies."""
+    """The principal variation: this move and the best replies."""
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search says of a position. Numbers are for the side to move."""
+    """The search result of a position. Numbers are for the side to move."""
 
     moves: tuple[SearchedMove, ...]
     """The moves that were visited, the best one first; none when the game is over."""
     value: float
     """In [-1, 1]."""
     visits: int
-    """Of the position, those kept from an earlier search of it included."""
+    """Visits of the position, including those kept from an earlier search."""
     seconds: float
 
     @property
@@ -77,7 +77,7 @@ class SearchResult:
         """The name of the best move.
 
         Raises:
-          ValueError: there is none: the game is over.
+          ValueError: the game is over.
         """
         if not self.moves:
             raise ValueError("there is no best move: the game is over")
@@ -144,7 +144,7 @@ class Model:
           position: the position.
           visits: when to stop; None is the visits of the model's name, else 400, or no limit where
             `seconds` is given.
-          seconds: when to stop; None is no limit.
+          seconds: when to stop; None for no limit.
           on_progress: called about once a second with what has been found so far.
 
         Raises:
@@ -194,7 +194,7 @@ def load(name: str | Path) -> Model:
         "model:go9?visits=100&search=gumbel".
 
     Raises:
-      ValueError: there is none of that name, or it is a program.
+      ValueError: there is no such player, or it is an external program.
       CheckpointError: it is damaged.
     """
     spec = parse_player(str(name))

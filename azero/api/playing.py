@@ -83,7 +83,7 @@ def play(
         two is a model.
       second: the other player.
       visits: of every move of a model that searches; None is as in `Model.search`.
-      seconds: of every move of a model; None is no limit.
+      seconds: of every move of a model; None for no limit.
       komi: Go: points for White; None is that of the first model's run.
       opening: moves by name that begin the game: "E5 C3".
       start: position in FEN or SFEN that it begins with; empty is the game's own.
@@ -96,7 +96,8 @@ def play(
       ValueError: a player is not understood, plays another game or is not installed, or a move of
         the opening is not legal.
     """
-    sides = _sides(first, second)
+    sides = [_side(first)]
+    sides.append(sides[0] if second == first else _side(second))
     models = [side for side in sides if isinstance(side, Model)]
     if not models:
         raise ValueError("at least one player must be a network; azero match plays two programs")
@@ -135,12 +136,6 @@ def _styled(style: PlayStyle, limits: Limits, drawn_moves: int) -> PlayStyle:
     )
 
 
-def _sides(first: Model | str, second: Model | str) -> list[Model | ProgramSpec]:
-    """Return both players; one who plays both sides is loaded once."""
-    sides = [_side(first)]
-    return [*sides, sides[0] if second == first else _side(second)]
-
-
 def _side(player: Model | str) -> Model | ProgramSpec:
     if isinstance(player, Model):
         return player
@@ -164,7 +159,7 @@ def _same(player: Player) -> MakePlayer:
 def _finished(
     game: MatchGame, rules: GameConfig, position: Position, names: tuple[str, str]
 ) -> FinishedGame:
-    """Return the game as people look at it; `position` is where it began."""
+    """Return the finished game in readable form; `position` is its first position."""
     moves = []
     board = position.game
     for action in game.actions:

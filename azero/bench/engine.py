@@ -4,6 +4,7 @@ CHECKPOINT` for the strength lost by large batches."""
 from __future__ import annotations
 
 import dataclasses
+import functools
 import sys
 import tempfile
 import time
@@ -20,6 +21,7 @@ from tyro.conf import Positional
 
 from azero import mesh as meshes
 from azero.bench.flags import check_counts
+from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.games.game import Game
 from azero.games.go.settings import GoConfig
@@ -62,7 +64,7 @@ class EngineResult:
 
 @dataclass(frozen=True)
 class EngineArguments:
-    """What to time."""
+    """Time one search of a single tree."""
 
     against: str | None = None
     """onnx: the same network as an ONNX file, evaluated by ONNX Runtime on the CPU, in float32."""
@@ -79,16 +81,16 @@ class EngineArguments:
     visits: int = 800
     """Of each search."""
     stand_in: bool = False
-    """Draw policies and values by the position instead of computing a network: what is left is the
-    tree, the rules and the calls."""
+    """Use hashes of the position as policies and values instead of a network: what remains is the
+    cost of the tree, the rules and the calls."""
     overlaps: bool = False
-    """Gather the next batch while one is evaluated."""
+    """Gather the next batch while the last one is evaluated."""
 
 
 @dataclass(frozen=True)
 class CostArguments:
-    """What wide batches cost: a match of a network against itself, one leaf at a time against many,
-    at equal visits."""
+    """Measure the strength lost by large batches: a match of a network against itself, many leaves
+    at a time against one, at equal visits."""
 
     player: Positional[str]
     """The network, such as checkpoint:runs/go9."""
@@ -226,7 +228,7 @@ def cost(arguments: CostArguments) -> MatchResult:
         wide_first = game % 2 == 0
         record = play_game(wide.game, *((wide, narrow) if wide_first else (narrow, wide)))
         rewards[wide_first].append(record.rewards[0 if wide_first else 1])
-        result = MatchResult(_tally(rewards[True]), _tally(rewards[False]))
+        result = MatchResult(Tally.of(rewards[True]), Tally.of(rewards[False]))
         print(
             f"game {game + 1}: {arguments.batch} leaves at a time against one, "
             f"{arguments.visits} visits: {result}",
@@ -237,34 +239,20 @@ def cost(arguments: CostArguments) -> MatchResult:
     return result
 
 
-def _tally(rewards: list[float]) -> Tally:
-    return Tally(
-        sum(reward > 0 for reward in rewards),
-        sum(reward == 0 for reward in rewards),
-        sum(reward < 0 for reward in rewards),
-    )
-
-
 def table(results: list[EngineResult], title: str) -> Table:
-    """Return the results as people read them."""
-    shown = Table(title=title)
-    for column in (
-        "batch",
-        "visits/s",
-        "network's share",
-        "network alone, positions/s",
-        "positions a call",
-    ):
-        shown.add_column(column, justify="right")
-    for result in results:
-        shown.add_row(
-            str(result.batch),
+    """Return the results as a table to print."""
+    columns = ("batch", "visits/s", "network's share", "network alone, positions/s")
+    rows = [
+        (
+            result.batch,
             f"{result.visits_per_second:,.0f}",
             f"{result.network_share:.0%}",
             f"{result.positions_per_second:,.0f}",
             f"{result.mean_batch:.1f}",
         )
-    return shown
+        for result in results
+    ]
+    return make_table(title, (*columns, "positions a call"), rows, num_left=0)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -289,22 +277,12 @@ def main(arguments: list[str] | None = None) -> None:
     how = f"{network.convolution} {network.inference_dtype}"
     if chosen.stand_in:
         shape, how = f"{chosen.size}x{chosen.size}, no network", "policies and values are drawn"
-    console.print(
-        table(
-            run(
-                network,
-                chosen.size,
-                chosen.batches,
-                chosen.visits,
-                stand_in=chosen.stand_in,
-                overlaps=chosen.overlaps,
-            ),
-            f"{shape} ({how}), {chosen.visits} visits, {jax.device_count()} "
-            f"{jax.default_backend()} devices",
-        )
-    )
+    devices = f"{jax.device_count()} {jax.default_backend()} devices"
+    time_searches = functools.partial(run, network, chosen.size, chosen.batches, chosen.visits)
+    results = time_searches(stand_in=chosen.stand_in, overlaps=chosen.overlaps)
+    console.print(table(results, f"{shape} ({how}), {chosen.visits} visits, {devices}"))
     if chosen.against is not None:
-        results = run(network, chosen.size, chosen.batches, chosen.visits, chosen.against)
+        results = time_searches(chosen.against)
         console.print(table(results, f"{shape} (ONNX Runtime, CPU), {chosen.visits} visits"))
 
 

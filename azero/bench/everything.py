@@ -82,7 +82,6 @@ def run(arguments: EverythingArguments, console: Console) -> list[Record]:
                 append(arguments.json, record)
         console.print(
             f"{name}: {record.status}{f': {record.reason}' if record.reason else ''}",
-            markup=False,
             highlight=False,
             soft_wrap=True,
         )
@@ -91,7 +90,7 @@ def run(arguments: EverythingArguments, console: Console) -> list[Record]:
 
 
 def measure(name: str, device: str, quick: bool) -> Record:
-    """Measure one part in a process of its own; what goes wrong there is the record's reason."""
+    """Measure one part in a separate process; an error there becomes the record's reason."""
     if PARTS[name].accelerators_only and device.endswith(" cpu"):
         return Record(name, "skipped", device, quick, 0.0, reason="it takes too long on a CPU")
     began, limit = time.monotonic(), QUICK_LIMIT_SECONDS if quick else LIMIT_SECONDS
@@ -206,7 +205,6 @@ def main(arguments: list[str] | None = None) -> None:
         for line in (line for record in records for line in record.figures):
             make_console().print(
                 f"{line.what}: {line.figure}   ({line.command})",
-                markup=False,
                 highlight=False,
                 soft_wrap=True,
             )

@@ -6,8 +6,8 @@ from typing import Any
 
 
 def check_counts(arguments: Any, names: str) -> None:
-    """Check that the flags `names`, which count something, are at least 1, each of several; None is
-    a flag that was not given.
+    """Check that the flags `names`, which are counts or tuples of counts, are at least 1; None is a
+    flag that was not given.
 
     Raises:
       ValueError: one is not; the flag is named.
@@ -23,7 +23,7 @@ def check_seconds(seconds: float) -> None:
     """Check the time of a measurement.
 
     Raises:
-      ValueError: it is none, or endless.
+      ValueError: it is not a positive, finite number.
     """
     if not 0.0 < seconds < float("inf"):
         raise ValueError(f"--seconds is a number above 0, not {seconds:g}")

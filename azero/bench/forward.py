@@ -1,9 +1,8 @@
-"""How long the network alone takes for the evaluations of self-play: the same batches in the same
-chunks on the same devices, without game and tree."""
+"""The time of the network alone for the evaluations of self-play: the same batches in the same
+chunks on the same devices, without rules and tree."""
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, PartitionSpec
 
+from azero.bench.timing import best_seconds
 from azero.games.game import Game
 from azero.mesh import DATA_AXIS, batch_sharded, put, replicated
 from azero.networks.network import Network
@@ -77,19 +77,8 @@ def in_batches(network: Network, mesh: Mesh) -> Callable[[PyTree, Array], PyTree
 
 
 def seconds_of(function: Callable[..., Any], *arguments: Any) -> float:
-    """Return the seconds of one of several calls in a row, the best of REPEATS such measurements
-    after one that compiles.
-
-    As many calls are made as take a twentieth of a second, so that the way there and back is not
-    measured.
-    """
-    jax.block_until_ready(function(*arguments))
-    began = time.perf_counter()
-    jax.block_until_ready(function(*arguments))
-    count = 1 + int(0.05 / max(time.perf_counter() - began, 1e-6))
-    best = float("inf")
-    for _ in range(REPEATS):
-        began = time.perf_counter()
-        jax.block_until_ready([function(*arguments) for _ in range(count)])
-        best = min(best, (time.perf_counter() - began) / count)
-    return best
+    """Return the seconds of one of several calls in a row, the best of REPEATS such measurements:
+    as many calls as take a twentieth of a second, so that dispatching them does not count."""
+    once = best_seconds(lambda _: function(*arguments), 1)
+    calls = 1 + int(0.05 / max(once, 1e-6))
+    return best_seconds(lambda _: function(*arguments), REPEATS, calls)

@@ -13,9 +13,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from rich.table import Table
 
 from azero.bench.flags import check_seconds
+from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.games.game import Game
 from azero.games.table import make
@@ -59,7 +59,7 @@ CONTESTS = {
 
 @dataclass(frozen=True)
 class RulesEngine:
-    """What the benchmark needs of an engine, for one game under `vmap`."""
+    """The functions of an engine that the benchmark calls, for one game under `vmap`."""
 
     name: str
     init: Callable[[Array], PyTree]
@@ -160,8 +160,8 @@ def spread_games(engine: RulesEngine, batch: int, plies: int, key: Array) -> PyT
     """Return states[B] after 0 to `plies` - 1 random moves, each game as many as it drew; none of
     them is over.
 
-    Games that all begin together also end together: what plays or learns from them would then be
-    measured on openings, or on endings, alone.
+    Games that all begin together also end together; measurements would then see only openings or
+    only endings.
     """
     start_key, length_key, move_key = jax.random.split(key, 3)
     lengths = jax.random.randint(length_key, (batch,), 0, plies)
@@ -273,30 +273,24 @@ def tree_bytes(contest: Contest) -> int:
 
 def _print(rows: list[dict[str, Any]], against: str | None) -> None:
     command = "python -m azero.bench.games" + (f" --against {against}" if against else "")
-    table = Table(
-        title="Random play, legal mask at every step, automatic restart",
-        caption=f"{command}   on {jax.devices()[0].device_kind}",
-    )
-    for column in (
-        "game",
-        "engine",
-        "batch",
-        "steps/s",
-        "ratio",
-        "bytes",
-        "in a tree",
-        "compile s",
-    ):
-        table.add_column(column, justify="left" if column in ("game", "engine") else "right")
-    for row in rows:
-        numbers = (
+    columns = ("game", "engine", "batch", "steps/s", "ratio", "bytes", "in a tree", "compile s")
+    lines = [
+        (
+            row["game"],
+            row["engine"],
+            row["batch"],
             f"{row['steps_per_second']:,.0f}",
             f"{row['ratio']:.1f}",
-            f"{row['bytes']:,}",
-            f"{row['tree_bytes']:,}",
+            row["bytes"],
+            row["tree_bytes"],
             f"{row['compile_seconds']:.1f}",
         )
-        table.add_row(row["game"], row["engine"], str(row["batch"]), *numbers)
+        for row in rows
+    ]
+    table = make_table(
+        "Random play, legal mask at every step, automatic restart", columns, lines, 2
+    )
+    table.caption = f"{command}   on {jax.devices()[0].device_kind}"
     make_console().print(table)
 
 

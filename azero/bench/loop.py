@@ -2,8 +2,8 @@
 net, same simulations, one run after the other.
 
 Each program is measured in a separate process, so that neither takes the other's memory, and as its
-user would run it: ours on all devices, a CPU split into one for every core as `azero train` does
-it; the plain loop on one device, to whose operations XLA gives all cores.
+user would run it: ours on all devices, with one CPU device per core as in `azero train`; the plain
+loop on one device, whose operations use all cores.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ from azero import mesh as mesh_lib
 from azero.bench.flags import check_counts
 from azero.bench.forward import forward_seconds
 from azero.bench.games import engine_of, spread_games
-from azero.bench.replay import random_chunk
+from azero.bench.replay import fill, random_chunk
 from azero.bench.settings import SETTINGS, SettingName, make_config
+from azero.bench.timing import device_name
 from azero.console.progress import working
+from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.selfplay.trajectory import Assembler
 from azero.settings import Config
@@ -103,13 +105,12 @@ def measure_ours(config: Config, iterations: int) -> LoopResult:
 def fill_replay(loop: Loop, state: RunState) -> None:
     """Put finished games of random numbers into the window."""
     random, assembler, count = np.random.default_rng(0), Assembler(FILLED_GAMES), 0
+    finished = []
     while count < FILLED_GAMES:
-        games = assembler.add(
-            random_chunk(random, loop.game, loop.game.max_moves, FILLED_GAMES), network=0
-        )
-        state.replay.add(games)
-        count += len(games.length)
-    state.replay.state_dict()  # waits for the last one
+        chunk = random_chunk(random, loop.game, loop.game.max_moves, FILLED_GAMES)
+        finished.append(assembler.add(chunk, network=0))
+        count += len(finished[-1].length)
+    fill(state.replay, finished)
 
 
 def timed_iteration(loop: Loop, state: RunState) -> tuple[IterationDone, float, float]:
@@ -130,21 +131,13 @@ def measure_peer(setting: SettingName, iterations: int) -> LoopResult:
     Raises:
       ValueError: it could not run; its last line says why.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "azero.bench.peers",
-        "--setting",
-        setting,
-        "--iterations",
-        str(iterations),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = f"-m azero.bench.peers --setting {setting} --iterations {iterations}"
+    done = subprocess.run(
+        [sys.executable, *command.split()], capture_output=True, text=True, check=False
+    )
     if done.returncode:
-        raise ValueError(
-            "the plain loop of Pgx and mctx did not run: "
-            f"{(done.stderr.strip() or 'no message').splitlines()[-1]}"
-        )
+        reason = (done.stderr.strip() or "no message").splitlines()[-1]
+        raise ValueError(f"the plain loop of Pgx and mctx did not run: {reason}")
     return LoopResult(**json.loads(done.stdout.splitlines()[-1]))
 
 
@@ -181,30 +174,26 @@ class LoopArguments:
 
 
 def table(results: list[LoopResult], title: str) -> Table:
-    """Return the results as people read them, ours with its ratios to the other."""
-    shown = Table(title=title)
-    columns = {"self-play": "selfplay", "learning": "learning", "whole loop": "loop"}
-    for column in (
-        "program",
-        *columns,
-        "network's share of self-play",
-        "CPU s/1,000 played",
-        "CPU s/1,000 in all",
-    ):
-        shown.add_column(column, justify="left" if column == "program" else "right")
+    """Return the results as a table to print, ours with its ratios to the other."""
     ours, other = results[0], results[-1]
-    for result in results:
-        rates = [f"{getattr(result, name):,.1f}" for name in columns.values()]
-        if result is ours and other is not ours:
-            rates = [
-                f"{rate} ({getattr(ours, name) / getattr(other, name):.1f} x)"
-                for rate, name in zip(rates, columns.values(), strict=True)
-            ]
-        share = "" if result.network_share is None else f"{result.network_share:.0%}"
-        shown.add_row(
-            result.program, *rates, share, f"{result.cpu_selfplay:.2f}", f"{result.cpu_loop:.2f}"
+
+    def rate(result: LoopResult, name: str) -> str:
+        text, ratio = f"{getattr(result, name):,.1f}", getattr(ours, name) / getattr(other, name)
+        return f"{text} ({ratio:.1f} x)" if result is ours and other is not ours else text
+
+    rows = [
+        (
+            result.program,
+            *(rate(result, name) for name in ("selfplay", "learning", "loop")),
+            "" if result.network_share is None else f"{result.network_share:.0%}",
+            f"{result.cpu_selfplay:.2f}",
+            f"{result.cpu_loop:.2f}",
         )
-    return shown
+        for result in results
+    ]
+    rates = ("self-play", "learning", "whole loop", "network's share of self-play")
+    columns = ("program", *rates, "CPU s/1,000 played", "CPU s/1,000 in all")
+    return make_table(title, columns, rows, num_left=1)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -213,16 +202,10 @@ def main(arguments: list[str] | None = None) -> None:
     check_counts(chosen, "iterations")
     mesh_lib.split_cpu()
     results = run(**dataclasses.asdict(chosen))
-    command = f"{COMMAND} --setting {chosen.setting}" + (
-        f" --against {chosen.against}" if chosen.against else ""
-    )
-    make_console().print(
-        table(
-            results,
-            f"Positions/s at {chosen.setting}, {jax.device_count()} x "
-            f"{jax.devices()[0].device_kind} ({command})",
-        )
-    )
+    against = f" --against {chosen.against}" if chosen.against else ""
+    command = f"{COMMAND} --setting {chosen.setting}{against}"
+    title = f"Positions/s at {chosen.setting}, {device_name()} ({command})"
+    make_console().print(table(results, title))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from jax.sharding import Mesh, PartitionSpec
 from rich.table import Table
 
 from azero.bench.flags import check_counts
+from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.data.sample import Batch
 from azero.learn.learner import TrainState, make_learner
@@ -32,6 +33,7 @@ from azero.networks.network import Inputs, Network
 from azero.networks.settings import ResNetConfig
 from azero.types import Array, PyTree
 
+Dtype = Literal["float32", "bfloat16"]
 NUM_PLANES = 17
 """Planes of a Go position (AGZ)."""
 
@@ -57,7 +59,7 @@ class NetworkResult:
 
 @dataclass(frozen=True)
 class NetworkArguments:
-    """What to time."""
+    """Time the network, and the training step."""
 
     against: Literal["linen", "none"] = "linen"
     """Also time the trained form, with XLA's convolution on the whole batch."""
@@ -75,61 +77,32 @@ class NetworkArguments:
     """Number of calls, of which the best counts."""
 
 
-def run(
-    against: Literal["linen", "none"] = "linen",
-    size: int = 19,
-    blocks: int = 4,
-    filters: int = 96,
-    batch: int = 64,
-    train: bool = False,
-    repeats: int = 5,
-) -> list[NetworkResult]:
-    """Time every path that suits this machine on the same random planes; the arguments are those of
-    `NetworkArguments`.
+def run(arguments: NetworkArguments) -> list[NetworkResult]:
+    """Time every path that suits this machine on the same random planes.
 
     Raises:
       ValueError: the batch does not split over the devices.
     """
     mesh = make_mesh()
-    base = ResNetConfig(blocks=blocks, filters=filters)
-    operations = count_operations(base, size)
-    low_precision = jax.default_backend() != "cpu" or has_bf16_units()
-    dtypes: tuple[Literal["float32", "bfloat16"], ...] = (
-        ("float32", "bfloat16") if low_precision else ("float32",)
-    )
-    results = []
-    for dtype in dtypes:
+    base = ResNetConfig(blocks=arguments.blocks, filters=arguments.filters)
+    on_cpu, results = jax.default_backend() == "cpu", list[NetworkResult]()
+    dtypes: tuple[Dtype, ...] = ("float32", "bfloat16")
+    for dtype in dtypes[:1] if on_cpu and not has_bf16_units() else dtypes:
         typed = dataclasses.replace(base, train_dtype=dtype, inference_dtype=dtype)
-        if against == "linen":
-            results.append(
-                time_apply(
-                    dataclasses.replace(typed, convolution="xla"),
-                    mesh,
-                    size,
-                    batch,
-                    repeats,
-                    operations,
-                )
-            )
-        convolutions: tuple[Literal["xla", "dots", "winograd"], ...] = (
-            ("xla", "dots", "winograd") if dtype == "float32" else ("xla", "dots")
-        )
-        for convolution in convolutions if jax.default_backend() == "cpu" else ("xla",):
-            config = dataclasses.replace(typed, convolution=convolution)
-            results.append(time_infer(config, mesh, size, batch, repeats, operations))
-            if train:
-                results.append(time_train(config, mesh, size, batch, repeats, operations))
-    linen = max(
-        (result.positions_per_second for result in results if result.path.startswith("linen")),
-        default=None,
-    )
-    if linen is None:
-        return results
+        if arguments.against == "linen":
+            results.append(time_apply(typed.replace(convolution="xla"), mesh, arguments))
+        convolutions = ("xla", "dots", "winograd") if dtype == "float32" else ("xla", "dots")
+        for convolution in convolutions if on_cpu else ("xla",):
+            config = typed.replace(convolution=convolution)
+            results.append(time_infer(config, mesh, arguments))
+            if arguments.train:
+                results.append(time_train(config, mesh, arguments))
+    linen = [row.positions_per_second for row in results if row.path.startswith("linen")]
     return [
-        result
-        if result.path.startswith("train")
-        else dataclasses.replace(result, ratio=result.positions_per_second / linen)
-        for result in results
+        dataclasses.replace(row, ratio=row.positions_per_second / max(linen))
+        if linen and not row.path.startswith("train")
+        else row
+        for row in results
     ]
 
 
@@ -139,47 +112,28 @@ def count_operations(config: ResNetConfig, size: int) -> int:
     return 2 * 9 * inputs * config.filters * size * size
 
 
-def time_apply(
-    config: ResNetConfig, mesh: Mesh, size: int, batch: int, repeats: int, operations: int
-) -> NetworkResult:
+def time_apply(config: ResNetConfig, mesh: Mesh, arguments: NetworkArguments) -> NetworkResult:
     """Time the network as trained."""
-    network = _make(config, size)
+    network = _make(config, arguments.size)
     variables = put(jax.jit(network.init)(jax.random.key(0)), replicated(mesh))
-    return _time(
-        "linen xla",
-        config.train_dtype,
-        _sharded(network.apply, mesh),
-        (variables, _planes(mesh, size, batch)),
-        batch,
-        repeats,
-        operations,
-    )
+    call, seconds = _compile(network.apply, variables, mesh, arguments)
+    return _result("linen xla", config.train_dtype, call, seconds, config, arguments)
 
 
-def time_infer(
-    config: ResNetConfig, mesh: Mesh, size: int, batch: int, repeats: int, operations: int
-) -> NetworkResult:
+def time_infer(config: ResNetConfig, mesh: Mesh, arguments: NetworkArguments) -> NetworkResult:
     """Time the folded network of self-play."""
-    network = _make(config, size)
+    network = _make(config, arguments.size)
     folded = put(
         jax.jit(lambda key: network.fold(network.init(key)))(jax.random.key(0)), replicated(mesh)
     )
-    arguments = (folded, _planes(mesh, size, batch))
-    return _time(
-        f"infer {config.convolution}",
-        config.inference_dtype,
-        _sharded(network.infer, mesh),
-        arguments,
-        batch,
-        repeats,
-        operations,
-    )
+    call, seconds = _compile(network.infer, folded, mesh, arguments)
+    path = f"infer {config.convolution}"
+    return _result(path, config.inference_dtype, call, seconds, config, arguments)
 
 
-def time_train(
-    config: ResNetConfig, mesh: Mesh, size: int, batch: int, repeats: int, operations: int
-) -> NetworkResult:
+def time_train(config: ResNetConfig, mesh: Mesh, arguments: NetworkArguments) -> NetworkResult:
     """Time the learner's step."""
+    size, batch = arguments.size, arguments.batch
     num_actions = size * size + 1
     game: Any = SimpleNamespace(
         board_shape=(size, size), num_planes=NUM_PLANES, num_actions=num_actions
@@ -187,47 +141,39 @@ def time_train(
     learner = make_learner(LearnerConfig(batch_size=batch), _make(config, size), game, mesh)
     weights = np.full((batch, num_actions), 1 / num_actions, np.float32)
     samples = put(
-        Batch(_planes(mesh, size, batch), weights, np.zeros(batch, np.float32)),  # type: ignore[arg-type]
+        Batch(_planes(mesh, arguments), weights, np.zeros(batch, np.float32)),  # type: ignore[arg-type]
         batch_sharded(mesh),
     )
     state: list[TrainState] = [learner.init(jax.random.key(0))]
 
-    def step(samples: Batch) -> Array:
-        # The state is donated: every call needs the one before's.
+    def step() -> Array:
+        # The state is donated: every call needs that of the call before.
         state[0], metrics = learner.train_step(state[0], samples)
         return metrics["loss"]
 
     start = time.perf_counter()
-    jax.block_until_ready(step(samples))
-    compile_seconds = time.perf_counter() - start
-    return _result(
-        f"train {config.convolution}",
-        config.train_dtype,
-        lambda: step(samples),
-        batch,
-        repeats,
-        3 * operations,
-        compile_seconds,
-    )
+    jax.block_until_ready(step())
+    seconds = time.perf_counter() - start
+    path = f"train {config.convolution}"
+    return _result(path, config.train_dtype, step, seconds, config, arguments, passes=3)
 
 
 def table(results: list[NetworkResult], title: str) -> Table:
-    """Return `results` as people read them."""
+    """Return `results` as a table to print."""
     columns = ("path", "type", "positions/s", "GFLOP/s", "CPU s/1,000", "compile s", "x linen")
-    shown = Table(title=title)
-    for column in columns:
-        shown.add_column(column, justify="left" if column in columns[:2] else "right", no_wrap=True)
-    for result in results:
-        ratio = "" if result.ratio is None else f"{result.ratio:.2f}"
-        numbers = (
+    rows = [
+        (
+            result.path,
+            result.dtype,
             f"{result.positions_per_second:,.0f}",
             f"{result.gflops:,.0f}",
             f"{result.cpu_seconds:.3f}",
             f"{result.compile_seconds:.1f}",
-            ratio,
+            "" if result.ratio is None else f"{result.ratio:.2f}",
         )
-        shown.add_row(result.path, result.dtype, *numbers)
-    return shown
+        for result in results
+    ]
+    return make_table(title, columns, rows, num_left=2)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -237,74 +183,60 @@ def main(arguments: list[str] | None = None) -> None:
         jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
     chosen = tyro.cli(NetworkArguments, args=arguments)
     check_counts(chosen, "size blocks filters batch repeats")
-    results = run(**dataclasses.asdict(chosen))
+    results = run(chosen)
     devices = f"{jax.device_count()} {jax.default_backend()} devices"
-    make_console().print(
-        table(
-            results,
-            f"{chosen.size}x{chosen.size}, {chosen.blocks} blocks of {chosen.filters} "
-            f"filters, batch {chosen.batch}, {devices}",
-        )
-    )
+    network = f"{chosen.size}x{chosen.size}, {chosen.blocks} blocks of {chosen.filters} filters"
+    make_console().print(table(results, f"{network}, batch {chosen.batch}, {devices}"))
 
 
 def _make(config: ResNetConfig, size: int) -> Network:
     return config.build(Inputs((size, size), NUM_PLANES, size * size + 1))
 
 
-def _planes(mesh: Mesh, size: int, batch: int) -> Array:
-    planes: Array = put(
-        np.random.default_rng(0).random((batch, size, size, NUM_PLANES)) < 0.3, batch_sharded(mesh)
-    )
+def _planes(mesh: Mesh, arguments: NetworkArguments) -> Array:
+    shape = (arguments.batch, arguments.size, arguments.size, NUM_PLANES)
+    planes: Array = put(np.random.default_rng(0).random(shape) < 0.3, batch_sharded(mesh))
     return planes
 
 
-def _sharded(
-    function: Callable[[PyTree, Array], PyTree], mesh: Mesh
-) -> Callable[[PyTree, Array], PyTree]:
+def _compile(
+    function: Callable[[PyTree, Array], PyTree],
+    params: PyTree,
+    mesh: Mesh,
+    arguments: NetworkArguments,
+) -> tuple[Callable[[], PyTree], float]:
+    """Return a call of `function` on random planes, split over the devices, and the seconds to
+    compile it."""
     split = PartitionSpec(DATA_AXIS)
-    return jax.shard_map(
+    sharded = jax.shard_map(
         function, mesh=mesh, in_specs=(PartitionSpec(), split), out_specs=split, check_vma=False
     )
-
-
-def _time(
-    path: str,
-    dtype: str,
-    function: Callable[..., Any],
-    arguments: tuple[Any, ...],
-    batch: int,
-    repeats: int,
-    operations: int,
-) -> NetworkResult:
-    start = time.perf_counter()
-    compiled = jax.jit(function).lower(*arguments).compile()
-    compile_seconds = time.perf_counter() - start
-    return _result(
-        path, dtype, lambda: compiled(*arguments), batch, repeats, operations, compile_seconds
-    )
+    planes, start = _planes(mesh, arguments), time.perf_counter()
+    compiled = jax.jit(sharded).lower(params, planes).compile()
+    return lambda: compiled(params, planes), time.perf_counter() - start
 
 
 def _result(
     path: str,
     dtype: str,
     call: Callable[[], Any],
-    batch: int,
-    repeats: int,
-    operations: int,
     compile_seconds: float,
+    config: ResNetConfig,
+    arguments: NetworkArguments,
+    passes: int = 1,
 ) -> NetworkResult:
+    """Time `call`, which costs as much as `passes` evaluations."""
     jax.block_until_ready(call())
     wall, cpu = [], []
-    for _ in range(repeats):
+    for _ in range(arguments.repeats):
         start, cpu_start = time.perf_counter(), time.process_time()
         jax.block_until_ready(call())
         wall.append(time.perf_counter() - start)
         cpu.append(time.process_time() - cpu_start)
-    rate = batch / min(wall)
-    return NetworkResult(
-        path, dtype, rate, rate * operations / 1e9, 1000 * min(cpu) / batch, compile_seconds
-    )
+    rate = arguments.batch / min(wall)
+    gflops = rate * passes * count_operations(config, arguments.size) / 1e9
+    cpu_seconds = 1000 * min(cpu) / arguments.batch
+    return NetworkResult(path, dtype, rate, gflops, cpu_seconds, compile_seconds)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +20,7 @@ import jax
 
 from azero import mesh as mesh_lib
 from azero.bench.settings import SettingName
+from azero.bench.timing import device_name
 from azero.networks.settings import ResNetConfig
 
 Status = Literal["done", "skipped", "failed"]
@@ -27,7 +28,7 @@ Status = Literal["done", "skipped", "failed"]
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of a table for people."""
+    """One line of the table."""
 
     what: str
     figure: str
@@ -36,7 +37,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Record:
-    """What became of a part."""
+    """The result of a part."""
 
     part: str
     status: Status
@@ -94,25 +95,18 @@ def _network(quick: bool) -> list[Figure]:
     from azero.bench import network
 
     blocks, filters, batch = (4, 96, 64) if on_cpu() else (20, 256, 1024)
-    rows = network.run(
-        size=19, blocks=blocks, filters=filters, batch=batch, repeats=1 if quick else 5
-    )
+    arguments = network.NetworkArguments(blocks=blocks, filters=filters, batch=batch)
+    rows = network.run(replace(arguments, repeats=1) if quick else arguments)
     best = max(
         (row for row in rows if row.path.startswith("infer")),
         key=lambda row: row.positions_per_second,
     )
-    shape = (
-        f"inference, 19x19, {blocks} blocks of {filters}, batch {batch}, {best.path.split()[1]} "
-        f"{best.dtype}"
-    )
-    figure = (
-        f"{best.positions_per_second:,.0f} positions/s, {best.gflops / 1000:,.2f} "
-        f"TFLOP/s{_times(best.ratio, 'nn.Conv')}"
-    )
+    how = f"{best.path.split()[1]} {best.dtype}"
+    rate = f"{best.positions_per_second:,.0f} positions/s, {best.gflops / 1000:,.2f} TFLOP/s"
     return [
         Figure(
-            shape,
-            figure,
+            f"inference, 19x19, {blocks} blocks of {filters}, batch {batch}, {how}",
+            rate + _times(best.ratio, "nn.Conv"),
             f"azero bench network --blocks {blocks} --filters {filters} --batch {batch}",
         )
     ]
@@ -153,17 +147,10 @@ def _loop(setting: SettingName) -> Callable[[bool], list[Figure]]:
                 command,
             )
 
-        share = Figure(
-            f"the network alone over self-play at {setting}",
-            f"{ours.network_share or 0:.0%} of the time",
-            command,
-        )
-        return [
-            line("self-play", "selfplay"),
-            line("learning", "learning"),
-            line("whole loop", "loop"),
-            share,
-        ]
+        what = f"the network alone over self-play at {setting}"
+        share = Figure(what, f"{ours.network_share or 0:.0%} of the time", command)
+        parts = {"self-play": "selfplay", "learning": "learning", "whole loop": "loop"}
+        return [*(line(text, name) for text, name in parts.items()), share]
 
     return measure
 
@@ -171,10 +158,12 @@ def _loop(setting: SettingName) -> Callable[[bool], list[Figure]]:
 def _search(quick: bool) -> list[Figure]:
     from azero.bench import search
 
-    peer = installed("mctx")
-    sizes = {"batch": 32, "num_simulations": 16, "repeats": 1} if quick else {}
-    rows = search.run("mctx" if peer else "none", **sizes)  # type: ignore[arg-type]
-    command = f"azero bench search --against {peer or 'none'}"
+    against: Literal["mctx", "none"] = "mctx" if installed("mctx") else "none"
+    arguments = search.SearchArguments(against)
+    if quick:
+        arguments = replace(arguments, batch=32, num_simulations=16, repeats=1)
+    rows = search.run(arguments)
+    command = f"azero bench search --against {against}"
     rates = {
         row.search: f"{row.simulations_per_second:,.0f} simulations/s, "
         f"the tree {row.tree_share:.0%} of the time"
@@ -280,17 +269,13 @@ def _scaling(quick: bool) -> list[Figure]:
 
     setting: SettingName = "5x5" if quick else "9x9"
     _, many = scaling.run(scaling.many_games(setting), SCALING_DEVICES)
-    figure = (
-        f"{many.flops_efficiency:.1%} by flops, {many.bytes_efficiency:.1%} by bytes, "
-        f"{many.collectives} collectives"
-    )
-    command = f"azero bench scaling --setting {setting}"
     return [
         Figure(
             f"self-play on {SCALING_DEVICES} virtual devices compared with one, total work, "
             f"{setting}, compiled only",
-            figure,
-            command,
+            f"{many.flops_efficiency:.1%} by flops, {many.bytes_efficiency:.1%} by bytes, "
+            f"{many.collectives} collectives",
+            f"azero bench scaling --setting {setting}",
         )
     ]
 
@@ -340,11 +325,6 @@ def measure_part(name: str, quick: bool) -> Record:
     except Skipped as skipped:
         figures, status, reason = [], "skipped", str(skipped)
     return Record(name, status, device_name(), quick, time.monotonic() - began, figures, reason)  # type: ignore[arg-type]
-
-
-def device_name() -> str:
-    """Return kind and number of the devices."""
-    return f"{jax.device_count()} x {jax.devices()[0].device_kind}"
 
 
 def environment(name: str) -> dict[str, str]:

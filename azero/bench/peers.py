@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 import tyro
 
@@ -70,9 +71,10 @@ def make_peer_loop(
     """Make the loop: Gumbel search by mctx with its defaults, automatic restart, Adam 1e-3 (Pgx's
     example).
 
-    Games begin after 0 to size^2 - 1 random moves, each after as many as it drew.
+    Games begin after a random number of random moves, 0 to size^2 - 1.
     """
     import mctx
+    from pgx.experimental import auto_reset
 
     optimiser = optax.adam(1e-3)
 
@@ -109,7 +111,7 @@ def make_peer_loop(
                 invalid_actions=~states.legal_action_mask,
             )
             planes, player = states.observation, states.current_player
-            states = jax.vmap(_auto_reset(env))(
+            states = jax.vmap(auto_reset(env.step, env.init))(
                 states, output.action, jax.random.split(reset_key, num_games)
             )
             reward = states.rewards[jnp.arange(num_games), player]
@@ -162,22 +164,6 @@ def _mask_logits(logits: Array, legal: Array) -> Array:
     return jnp.where(legal, logits - logits.max(-1, keepdims=True), jnp.finfo(logits.dtype).min)
 
 
-def _auto_reset(env: Any) -> Callable[[Any, Array, Array], Any]:
-    """Step, and put a fresh game in the place of a finished one, keeping its rewards and its
-    terminated flag for the record."""
-
-    def step(state: Any, action: Array, key: Array) -> Any:
-        state = env.step(state, action)
-        fresh = env.init(key).replace(rewards=state.rewards, terminated=state.terminated)
-        state = jax.lax.cond(state.terminated, lambda: fresh, lambda: state)
-        return state
-
-    def cleared(state: Any, action: Array, key: Array) -> Any:
-        return step(state.replace(terminated=jnp.zeros_like(state.terminated)), action, key)
-
-    return cleared
-
-
 def _value_targets(samples: PeerSamples) -> tuple[Array, Array]:
     """Return the outcome of each position float32[K, B] for its side to move, and whether its game
     ended in this batch of moves."""
@@ -216,6 +202,11 @@ def _adam_step(
     }, optimiser_state
 
 
+def _clocks() -> np.ndarray:
+    """Return the wall-clock and the process's CPU time in seconds."""
+    return np.array([time.perf_counter(), time.process_time()])
+
+
 def measure(config: Config, iterations: int) -> dict[str, Any]:
     """Return the fields of `azero.bench.loop.LoopResult` for the plain loop with the board,
     network, search and batches of `config`."""
@@ -231,25 +222,17 @@ def measure(config: Config, iterations: int) -> dict[str, Any]:
     variables = network.init(jax.random.key(0))
     optimiser_state = peer.optimiser.init(variables["params"])
     states = peer.init(jax.random.key(1))
-    play, learn = [0.0, 0.0], [0.0, 0.0]
+    play, learn = np.zeros(2), np.zeros(2)
     for iteration in range(iterations + 1):
-        began = time.perf_counter(), time.process_time()
-        states, samples = jax.block_until_ready(
-            peer.play(variables, states, jax.random.key(iteration))
-        )
-        played = time.perf_counter(), time.process_time()
+        began, key = _clocks(), jax.random.key(iteration)
+        states, samples = jax.block_until_ready(peer.play(variables, states, key))
+        played = _clocks()
         variables, optimiser_state = jax.block_until_ready(
-            peer.train(variables, optimiser_state, samples, jax.random.key(iteration))
+            peer.train(variables, optimiser_state, samples, key)
         )
-        learned = time.perf_counter(), time.process_time()
         if iteration > 0:  # the first one compiles
-            play = [
-                total + end - start for total, start, end in zip(play, began, played, strict=True)
-            ]
-            learn = [
-                total + end - start
-                for total, start, end in zip(learn, played, learned, strict=True)
-            ]
+            play += played - began
+            learn += _clocks() - played
     positions = iterations * moves * selfplay.num_games
     return {
         "program": "Pgx + mctx",

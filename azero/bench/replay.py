@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from azero import mesh as mesh_lib
+from azero.bench.timing import calls_per_second
 from azero.data.replay import Replay
 from azero.data.sample import unpack
 from azero.data.settings import ReplayConfig
@@ -92,13 +93,20 @@ def _measure(name: str, config: Config, positions: int, steps: int) -> dict[str,
     count = sum(len(games.action) for games in finished)
     with tempfile.TemporaryDirectory() as folder:
         replay = _open(Path(folder), game, None)
-        added_s = _seconds(lambda: _fill(replay, finished))
+        began = time.perf_counter()
+        fill(replay, finished)
+        added_s = time.perf_counter() - began
         on_disk = sum(path.stat().st_size for path in Path(folder).glob("*.shard")) / count
         from_files = _open(Path(folder), game, replay.state_dict(), memory=0)
-        hot = _per_second(lambda step: replay.sample(0, step, size), size)
-        cold = _per_second(lambda step: from_files.sample(0, step, size), size)
         samples = jax.device_put(replay.sample(0, 0, size))
-        dense = _per_second(lambda _: jax.block_until_ready(unpack(game, samples)), size)
+        hot, cold, dense = (
+            size * calls_per_second(call, 1.0)
+            for call in (
+                lambda step: replay.sample(0, step, size),
+                lambda step: from_files.sample(0, step, size),
+                lambda _: unpack(game, samples),
+            )
+        )
         learned, waits = _learn(config, game, replay, steps)
     return {
         "board": name,
@@ -193,23 +201,8 @@ def _open(
     return Replay.open(directory, game, ReplayConfig(), policy_room(game), state, memory=memory)
 
 
-def _per_second(call: Callable[[int], Any], size: int, seconds: float = 1.0) -> float:
-    """Return positions/s of a call that makes `size` of them, after one that does not count."""
-    call(0)
-    started, calls = time.perf_counter(), 0
-    while time.perf_counter() - started < seconds:
-        calls += 1
-        call(calls)
-    return calls * size / (time.perf_counter() - started)
-
-
-def _fill(replay: Replay, finished: list[Games]) -> None:
+def fill(replay: Replay, finished: Iterable[Games]) -> None:
+    """Add games, and wait until the last one is written."""
     for games in finished:
         replay.add(games)
-    replay.state_dict()  # waits for the last one
-
-
-def _seconds(call: Callable[[], Any]) -> float:
-    started = time.perf_counter()
-    call()
-    return time.perf_counter() - started
+    replay.state_dict()

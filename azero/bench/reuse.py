@@ -1,4 +1,4 @@
-"""What kept trees are worth: `python -m azero.bench.reuse go7 --visits 64` plays a network against
+"""The gain from kept trees: `python -m azero.bench.reuse go7 --visits 64` plays a network against
 itself by AlphaGo Zero's PUCT, with the trees of one side kept from move to move."""
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ class Arguments:
     visits: int = 64
     """New simulations a move, of both sides."""
     games: int = 400
-    """Half of them with each colour."""
+    """Games, half with each colour."""
     temperature_moves: int = 8
-    """First moves that are drawn in proportion to the visits, so that the games differ."""
+    """First moves that are sampled in proportion to the visits, so that the games differ."""
     seed: int = 0
-    """Of all draws."""
+    """Random seed."""
 
 
 def run(arguments: Arguments) -> MatchResult:
     """Play the match; return the result of the side that keeps its trees.
 
     Raises:
-      ValueError: the player is no network of ours.
+      ValueError: the player is not one of our networks.
       CheckpointError: a checkpoint cannot be read.
     """
     given = parse_player(arguments.player)

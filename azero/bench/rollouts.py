@@ -8,18 +8,18 @@ those of a trained one.
 
 from __future__ import annotations
 
-import argparse
 import os
-import time
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from rich.table import Table
+import tyro
 
 from azero.bench.flags import check_seconds
 from azero.bench.games import draw
+from azero.bench.timing import calls_per_second
+from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.games.go.rollouts.playouts import make_play_out
 from azero.games.go.rules import Go
@@ -41,24 +41,13 @@ def _stacked(tree: PyTree, batch: int) -> PyTree:
     return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[None], (batch, *leaf.shape)), tree)
 
 
-def _calls_per_second(call: Callable[[int], Any], seconds: float) -> float:
-    jax.block_until_ready(call(0))
-    calls, started = 0, time.perf_counter()
-    while time.perf_counter() - started < seconds:
-        calls += 1
-        jax.block_until_ready(call(calls))
-    return calls / (time.perf_counter() - started)
-
-
 def measure_rollouts(size: int, batch: int, seconds: float) -> float:
     """Return rollouts a second of `batch` games side by side from the empty board."""
     game = Go(size=size)
     play_out = jax.jit(make_play_out(game, sum_weights))
-    weights, states = (
-        init_weights(GROUPS[: NUM_GROUPS["rollout2016"]], 16),
-        _stacked(game.init(), batch),
-    )
-    return batch * _calls_per_second(
+    weights = init_weights(GROUPS[: NUM_GROUPS["rollout2016"]], 16)
+    states = _stacked(game.init(), batch)
+    return batch * calls_per_second(
         lambda call: play_out(weights, jax.random.key(call), states), seconds
     )
 
@@ -77,7 +66,7 @@ def measure_planes(size: int, batch: int, seconds: float) -> float:
         )[0]
     )(_stacked(game.init(), batch))
     observe = jax.jit(jax.vmap(game.observe))
-    return batch * _calls_per_second(lambda call: observe(states), seconds)
+    return batch * calls_per_second(lambda call: observe(states), seconds)
 
 
 def run(seconds: float = 5.0) -> list[dict[str, Any]]:
@@ -90,52 +79,42 @@ def run(seconds: float = 5.0) -> list[dict[str, Any]]:
             ("rollouts", measure_rollouts, batches),
             ("positions, 48 planes", measure_planes, PLANES_BATCHES),
         ):
-            rates = {
-                batch: measure(size, batch, seconds)
+            rate, batch = max(
+                (measure(size, batch, seconds), batch)
                 for batch in (tried if on_cpu else ACCELERATOR_BATCHES)
-            }
-            batch = max(rates, key=lambda batch: rates[batch])
-            paper = rates[batch] / threads / PAPER if what == "rollouts" and size == 19 else None
-            rows.append(
-                {
-                    "size": size,
-                    "what": what,
-                    "batch": batch,
-                    "per_second": rates[batch],
-                    "per_thread": rates[batch] / threads,
-                    "ratio": paper,
-                }
             )
-    table = Table(
-        title=f"AlphaGo 2016 on {jax.devices()[0].device_kind}, {threads} threads"
-        if on_cpu
-        else f"AlphaGo 2016 on {jax.devices()[0].device_kind}"
-    )
-    for column in ("board", "what", "batch", "per second", "per thread", "of the paper's 1,000"):
-        table.add_column(column, justify="left" if column == "what" else "right")
-    for row in rows:
-        ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}"
-        table.add_row(
+            rows.append({"size": size, "what": what, "batch": batch, "per_second": rate})
+    columns = ("board", "what", "batch", "per second", "per thread", "of the paper's 1,000")
+    lines = [
+        (
             f"{row['size']}x{row['size']}",
             row["what"],
-            str(row["batch"]),
+            row["batch"],
             f"{row['per_second']:,.0f}",
-            f"{row['per_thread']:,.0f}",
-            ratio,
+            f"{row['per_second'] / threads:,.0f}",
+            f"{row['per_second'] / threads / PAPER:.2f}"
+            if (row["what"], row["size"]) == ("rollouts", 19)
+            else "",
         )
-    make_console().print(table)
+        for row in rows
+    ]
+    title = f"AlphaGo 2016 on {jax.devices()[0].device_kind}"
+    title += f", {threads} threads" if on_cpu else ""
+    make_console().print(make_table(title, columns, lines, num_left=2))
     return rows
 
 
+@dataclass(frozen=True)
+class RolloutArguments:
+    """Time rollouts and planes of AlphaGo (2016) on 9x9 and 19x19."""
+
+    seconds: float = 5.0
+    """Seconds of measuring for each line."""
+
+
 def main(arguments: list[str] | None = None) -> None:
-    """Run the benchmark from the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--seconds", type=float, default=5.0, help="seconds of measuring for every line"
-    )
-    seconds = parser.parse_args(arguments).seconds
+    """Print the table of `run`; `--help` lists the arguments."""
+    seconds = tyro.cli(RolloutArguments, args=arguments).seconds
     check_seconds(seconds)
     run(seconds)
 

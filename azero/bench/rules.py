@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -223,7 +224,7 @@ def check_records(paths: Iterable[Path]) -> Iterator[str]:
 
 
 class RolloutMoves(NamedTuple):
-    """What sgfmill says of rollouts."""
+    """The verdict of sgfmill on rollouts."""
 
     rollouts: int
     after_ko: int
@@ -255,31 +256,26 @@ def compare_rollouts(
       seed: of positions and moves.
 
     Raises:
-      ValueError: a ko is wanted and there is none in the games.
+      ValueError: `after_ko` is above 0, and no ko was captured in the games.
     """
-    game, rng = (
-        Go(size=size, superko="simple", max_moves=max(map(len, games)) + 1),
-        np.random.default_rng(seed),
-    )
+    game = Go(size=size, superko="simple", max_moves=max(map(len, games)) + 1)
+    rng = np.random.default_rng(seed)
     kos = [
         (column, ply)
         for column, actions in enumerate(games)
         for ply, (_, _, ko) in enumerate(_sgfmill_positions(size, actions))
         if ko
     ]
-    anywhere = [
-        (column, ply) for column, actions in enumerate(games) for ply in range(len(actions))
-    ]
+    anywhere = [(column, ply) for column, moves in enumerate(games) for ply in range(len(moves))]
     num_kos = round(after_ko * num_rollouts)
     if num_kos and not kos:
         raise ValueError(f"no ko was captured in the {len(games)} games")
-    chosen = [
+    chosen = sorted(
         places[index]
         for places, count in ((kos, num_kos), (anywhere, num_rollouts - num_kos))
         if count
         for index in rng.integers(len(places), size=count)
-    ]
-    chosen.sort()
+    )
     points = _rollout_points(game, games, chosen, seed)[:, :num_moves]
     illegal, moves, illegal_first = [], 0, 0
     for column, group in itertools.groupby(range(len(chosen)), key=lambda index: chosen[index][0]):
@@ -362,13 +358,16 @@ def _rollout_points(
             lambda states, chosen: (jax.vmap(game.step)(states, chosen), states), first, actions
         )[1]
 
+    def even(numbers: list[Array | None]) -> Array:
+        return jnp.zeros(next(n.shape for n in numbers if n is not None), jnp.float32)
+
     @jax.jit
     def roll_out(key: Array, states: GoState, plies: Array, columns: Array) -> Array:
         playout = start_from(
             jax.tree.map(lambda leaf: leaf[plies, columns], states), game.board_shape
         )
         return play_out_with_replies(
-            _even, key, playout, no_replies(game.num_points), game.board_shape
+            even, key, playout, no_replies(game.num_points), game.board_shape
         )[1].points
 
     states, parts = positions(actions), []
@@ -384,30 +383,21 @@ def _rollout_points(
     return np.concatenate(parts)[: len(chosen)]
 
 
-def _even(numbers: list[Array | None]) -> Array:
-    return jnp.zeros(next(number.shape for number in numbers if number is not None), jnp.float32)
-
-
 def check_rollouts(
     paths: Sequence[Path], num_rollouts: int, sizes: Iterable[int] = (5, 9, 19), seed: int = 0
 ) -> Iterator[str]:
     """Play rollouts from positions after ko captures, of the games in files or, without any, of
     random games on boards of `sizes`; yield a line for each board and file."""
     for path in paths:
-        records = [
+        alternating = [
             record
             for record in read_games(path)
-            if not record.black_points and not record.white_points
+            if not record.black_points
+            and not record.white_points
+            and all(colour == index % 2 for index, (colour, _) in enumerate(record.moves))
         ]
-        by_turns = [
-            record
-            for record in records
-            if [colour for colour, _ in record.moves]
-            == [index % 2 for index in range(len(record.moves))]
-        ]
-        for size, group in itertools.groupby(
-            sorted(by_turns, key=lambda record: record.size), key=lambda record: record.size
-        ):
+        by_size = operator.attrgetter("size")
+        for size, group in itertools.groupby(sorted(alternating, key=by_size), key=by_size):
             games = [[action for _, action in record.moves] for record in group if record.moves]
             yield (
                 f"{path.name}, {size}x{size}: "
@@ -441,11 +431,11 @@ def count_repetitions(size: int, num_games: int = 128, num_moves: int = 600, see
     """Return a line that says how often the search's rule (eight boards) allows what the exact rule
     forbids, in random play."""
     games = play_random(Go(size=size), num_games, num_moves, seed)
-    positions, weaker = games.num_weaker.size, games.num_weaker
+    weaker = games.num_weaker
     return (
-        f"{size}x{size}: in {int((weaker > 0).sum())} of {positions} positions the search "
+        f"{size}x{size}: in {int((weaker > 0).sum())} of {weaker.size} positions the search "
         f"may repeat an older one; "
-        f"{int(weaker.sum())} such moves beside {int(games.num_legal.sum())} legal ones"
+        f"{int(weaker.sum())} such moves and {int(games.num_legal.sum())} legal ones"
     )
 
 
@@ -472,7 +462,7 @@ def main(arguments: list[str] | None = None) -> None:
         "repetitions": lambda: [count_repetitions(options.size)],
     }[options.check]()
     for line in lines:
-        console.print(line, markup=False)
+        console.print(line)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from azero import mesh as mesh_lib
 from azero.bench.flags import check_counts
 from azero.bench.settings import SETTINGS, SettingName, make_config
 from azero.console.progress import working
+from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.networks.settings import ResNetConfig
 from azero.plan.cost import Cost, Rates, module_cost
@@ -40,7 +41,7 @@ INSIDE = "AZERO_BENCH_SCALING_INSIDE"
 
 @dataclass(frozen=True)
 class ScalingArguments:
-    """What to compile."""
+    """Compile self-play for one and for several devices, and compare the work."""
 
     setting: SettingName = "9x9"
     """Board, network and simulations, as in `azero bench loop`."""
@@ -86,7 +87,7 @@ def many_games(setting: SettingName) -> Config:
     """Return the settings with as many games as an accelerator plays, so that every device has
     enough of them."""
     config = make_config(SETTINGS[setting])
-    games = SETTINGS[setting].accelerator_games
+    games = SETTINGS[setting].accelerator.games
     return dataclasses.replace(
         config,
         selfplay=dataclasses.replace(config.selfplay, num_games=games, moves_per_dispatch=MOVES),
@@ -114,28 +115,20 @@ def selfplay_cost(config: Config, devices: int) -> tuple[Cost, int]:
 
 
 def table(results: list[ScalingResult], title: str) -> Table:
-    """Return the results as people read them."""
-    shown = Table(title=title)
-    for column in (
-        "devices",
-        "GFLOP of products",
-        "GB in all",
-        "flops, one over all",
-        "bytes, one over all",
-        "collectives",
-    ):
-        shown.add_column(column, justify="right")
-    for result in results:
-        total = result.total
-        efficiency = (f"{result.flops_efficiency:.1%}", f"{result.bytes_efficiency:.1%}")
-        shown.add_row(
-            str(result.devices),
-            f"{total.flops / 1e9:,.2f}",
-            f"{total.hbm_bytes / 1e9:,.2f}",
-            *efficiency,
-            str(result.collectives),
+    """Return the results as a table to print."""
+    columns = ("devices", "GFLOP of products", "GB in all", "flops, one over all")
+    rows = [
+        (
+            result.devices,
+            f"{result.total.flops / 1e9:,.2f}",
+            f"{result.total.hbm_bytes / 1e9:,.2f}",
+            f"{result.flops_efficiency:.1%}",
+            f"{result.bytes_efficiency:.1%}",
+            result.collectives,
         )
-    return shown
+        for result in results
+    ]
+    return make_table(title, (*columns, "bytes, one over all", "collectives"), rows, num_left=0)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -151,21 +144,15 @@ def main(arguments: list[str] | None = None) -> None:
         return
     config = many_games(chosen.setting)
     assert isinstance(config.network, ResNetConfig)
-    shape = (
+    what = f"compiling self-play at {chosen.setting} for 1 and {chosen.devices} devices"
+    with working(what, make_console(stderr=True)):
+        results = run(config, chosen.devices)
+    title = (
+        f"One dispatch of {config.selfplay.num_games} games of {chosen.setting}, "
         f"{config.network.blocks} blocks of {config.network.filters}, "
         f"{config.search.num_simulations} simulations"
     )
-    with working(
-        f"compiling self-play at {chosen.setting} for 1 and {chosen.devices} devices",
-        make_console(stderr=True),
-    ):
-        results = run(config, chosen.devices)
-    make_console().print(
-        table(
-            results,
-            f"One dispatch of {config.selfplay.num_games} games of {chosen.setting}, {shape}",
-        )
-    )
+    make_console().print(table(results, title))
 
 
 def virtual_devices(count: int) -> dict[str, str]:

@@ -11,10 +11,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib.util
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +20,8 @@ import tyro
 from rich.table import Table
 
 from azero.bench.flags import check_counts
+from azero.bench.timing import best_seconds
+from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.games.game import Game
 from azero.games.table import make
@@ -62,50 +62,52 @@ class SearchResult:
     rows."""
 
 
-def run(
-    against: Literal["mctx", "none"] = "mctx",
-    size: int = 9,
-    batch: int = 256,
-    num_simulations: int = 64,
-    network: str = "stand-in",
-    searches: tuple[str, ...] = ("puct", "gumbel"),
-    repeats: int = 3,
-) -> list[SearchResult]:
-    """Time each of `searches`, and its twin in mctx if `against` says so, on the same positions.
+@dataclass(frozen=True)
+class SearchArguments:
+    """Time the searches on mid-game Go positions."""
 
-    Args:
-      network: "stand-in", one small matrix product, or BLOCKSxFILTERS, such as "6x96".
-      repeats: number of runs, of which the best counts.
+    against: Literal["mctx", "none"] = "mctx"
+    """Also time the same search through mctx."""
+    size: int = 9
+    """Points per side of the board."""
+    batch: int = 256
+    """Games searched at once."""
+    num_simulations: int = 64
+    """Simulations per move."""
+    network: str = "stand-in"
+    """stand-in (one small matrix product), or BLOCKSxFILTERS such as 6x96."""
+    searches: tuple[str, ...] = ("puct", "gumbel")
+    """Which of ours to time."""
+    repeats: int = 3
+    """Number of runs, of which the best counts."""
+
+
+def run(arguments: SearchArguments) -> list[SearchResult]:
+    """Time each of `arguments.searches`, and its twin in mctx if `against` says so, on the same
+    positions.
 
     Raises:
       ValueError: the network or the game is not understood, or mctx is to be compared with and not
         installed.
     """
-    if against == "mctx" and importlib.util.find_spec("mctx") is None:
+    with_mctx, repeats = arguments.against == "mctx", arguments.repeats
+    if with_mctx and importlib.util.find_spec("mctx") is None:
         raise ValueError("the comparison needs mctx: pip install mctx, or --against none")
-    game = make("go", size=size)
-    leaf, params = make_leaf(game, network)
-    roots = jax.jit(functools.partial(mid_game_positions, game, batch))(jax.random.key(1))
+    game = make("go", size=arguments.size)
+    leaf, params = make_leaf(game, arguments.network)
+    roots = jax.jit(functools.partial(mid_game_positions, game, arguments.batch))(jax.random.key(1))
     results = []
-    for name in searches:
+    for name in arguments.searches:
         config = SearchConfig.default(name).replace(
-            num_simulations=num_simulations, random_symmetry=False
+            num_simulations=arguments.num_simulations, random_symmetry=False
         )
         ours = measure(config, game, config.build(game, leaf), leaf, params, roots, repeats)
         results.append(ours)
-        for theirs, search in (
-            mctx_equivalents(config, game, leaf).items() if against == "mctx" else ()
-        ):
-            result = measure(
-                config.as_kind(f"mctx_{name}"), game, search, leaf, params, roots, repeats
-            )
-            results.append(
-                dataclasses.replace(
-                    result,
-                    search=theirs,
-                    ours_faster=ours.simulations_per_second / result.simulations_per_second,
-                )
-            )
+        for theirs, search in mctx_equivalents(config, game, leaf).items() if with_mctx else ():
+            twin = config.as_kind(f"mctx_{name}")
+            result = measure(twin, game, search, leaf, params, roots, repeats)
+            faster = ours.simulations_per_second / result.simulations_per_second
+            results.append(dataclasses.replace(result, search=theirs, ours_faster=faster))
     return results
 
 
@@ -163,31 +165,19 @@ def measure(
         if isinstance(config, GumbelConfig) and config.name == "gumbel"
         else (HalvingPhase(1, config.num_simulations),)
     )
-    whole = best_time(lambda key: search(params, key, roots)._replace(tree=None), repeats)
-    alone = best_time(
-        functools.partial(play_and_evaluate, game, leaf, phases, params, roots), repeats
-    )
+    whole = jax.jit(lambda key: search(params, key, roots)._replace(tree=None))
+    alone = jax.jit(functools.partial(play_and_evaluate, game, leaf, phases, params, roots))
+    seconds = best_seconds(lambda number: whole(jax.random.key(number)), repeats)
+    seconds_alone = best_seconds(lambda number: alone(jax.random.key(number)), repeats)
     return SearchResult(
         search=config.name,
-        simulations_per_second=batch * config.num_simulations / whole,
-        tree_share=max(0.0, 1.0 - alone / whole),
+        simulations_per_second=batch * config.num_simulations / seconds,
+        tree_share=max(0.0, 1.0 - seconds_alone / seconds),
         calls=1 + sum(phase.rounds for phase in phases),
         bytes_per_game=mctx_tree_bytes(config.num_simulations, game)
         if config.name.startswith("mctx")
         else tree_bytes(config.num_simulations, game),
     )
-
-
-def best_time(function: Callable[[Array], Any], repeats: int) -> float:
-    """Return the seconds of the fastest of `repeats` calls, after one that compiles."""
-    compiled = jax.jit(function)
-    jax.block_until_ready(compiled(jax.random.key(0)))
-    seconds = []
-    for i in range(repeats):
-        start = time.perf_counter()
-        jax.block_until_ready(compiled(jax.random.key(i)))
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
 
 
 def play_and_evaluate(
@@ -278,49 +268,27 @@ def mctx_tree_bytes(num_simulations: int, game: Game) -> int:
 
 
 def table(results: list[SearchResult], title: str) -> Table:
-    """Return the results as a table to print, ours above its opponents."""
-    out = Table(title=title)
-    for column in ("search", "sims/s", "ours faster", "tree share", "leaf calls", "KB/game"):
-        out.add_column(column, justify="left" if column == "search" else "right")
-    for result in results:
-        factor = f"{result.ours_faster:.1f} x" if result.ours_faster else ""
-        share, kilobytes = f"{result.tree_share:.0%}", f"{result.bytes_per_game / 1000:,.0f}"
-        out.add_row(
+    """Return the results as a table to print, each of ours above its opponents."""
+    columns = ("search", "sims/s", "ours faster", "tree share", "leaf calls", "KB/game")
+    rows = [
+        (
             result.search,
             f"{result.simulations_per_second:,.0f}",
-            factor,
-            share,
-            str(result.calls),
-            kilobytes,
+            f"{result.ours_faster:.1f} x" if result.ours_faster else "",
+            f"{result.tree_share:.0%}",
+            result.calls,
+            f"{result.bytes_per_game / 1000:,.0f}",
         )
-    return out
-
-
-@dataclass(frozen=True)
-class SearchArguments:
-    """Time the searches on mid-game Go positions."""
-
-    against: Literal["mctx", "none"] = "mctx"
-    """Also time the same search through mctx."""
-    size: int = 9
-    """Points per side of the board."""
-    batch: int = 256
-    """Games searched at once."""
-    num_simulations: int = 64
-    """Simulations per move."""
-    network: str = "stand-in"
-    """stand-in (one small matrix product), or BLOCKSxFILTERS such as 6x96."""
-    searches: tuple[str, ...] = ("puct", "gumbel")
-    """Which of ours to time."""
-    repeats: int = 3
-    """Number of runs, of which the best counts."""
+        for result in results
+    ]
+    return make_table(title, columns, rows, num_left=1)
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Print the table of `run`; `--help` lists the arguments."""
     chosen = tyro.cli(SearchArguments, args=arguments)
     check_counts(chosen, "size batch num_simulations repeats")
-    results = run(**dataclasses.asdict(chosen))
+    results = run(chosen)
     title = (
         f"{chosen.batch} games of {chosen.size}x{chosen.size}, {chosen.num_simulations} "
         f"simulations, {chosen.network} network, {jax.default_backend()}"

@@ -1,11 +1,11 @@
-"""The measured settings: board, network and search, and how many games a machine of each kind plays
-at once."""
+"""The measured settings: board, network and search, and the number of concurrent games on each kind
+of machine."""
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import jax
 
@@ -23,6 +23,15 @@ from azero.settings import Config
 SettingName = Literal["5x5", "9x9", "19x19"]
 
 
+class Scale(NamedTuple):
+    """The size of an iteration."""
+
+    games: int
+    """Concurrent games: on a CPU, as few as reach full speed; otherwise on each accelerator."""
+    moves: int
+    """Moves of every game."""
+
+
 @dataclass(frozen=True)
 class Setting:
     """A board with its network and search, and the sizes that suit a CPU and an accelerator."""
@@ -32,57 +41,19 @@ class Setting:
     blocks: int
     filters: int
     num_simulations: int
-    cpu_games: int
-    """Games at once on a CPU: as few as reach full speed, so that an iteration takes seconds."""
-    accelerator_games: int
-    """Games at once on each accelerator."""
-    cpu_moves: int
-    """Moves of every game in one iteration on a CPU."""
-    accelerator_moves: int
+    cpu: Scale
+    accelerator: Scale
     batch_size: int
     """Positions of a learning step on each accelerator; on a CPU at most those of an iteration."""
 
 
 SETTINGS: dict[SettingName, Setting] = {
     # The setting of `go5`: what a first user runs.
-    "5x5": Setting(
-        5,
-        0.5,
-        4,
-        32,
-        16,
-        cpu_games=256,
-        accelerator_games=4096,
-        cpu_moves=32,
-        accelerator_moves=32,
-        batch_size=512,
-    ),
+    "5x5": Setting(5, 0.5, 4, 32, 16, Scale(256, 32), Scale(4096, 32), 512),
     # Board, network, simulations, games and batch of Pgx's AlphaZero example.
-    "9x9": Setting(
-        9,
-        7.5,
-        6,
-        128,
-        32,
-        cpu_games=32,
-        accelerator_games=1024,
-        cpu_moves=4,
-        accelerator_moves=32,
-        batch_size=4096,
-    ),
+    "9x9": Setting(9, 7.5, 6, 128, 32, Scale(32, 4), Scale(1024, 32), 4096),
     # AlphaGo Zero's network (AGZ: 20 blocks of 256, batch 2048).
-    "19x19": Setting(
-        19,
-        7.5,
-        20,
-        256,
-        32,
-        cpu_games=4,
-        accelerator_games=256,
-        cpu_moves=1,
-        accelerator_moves=8,
-        batch_size=2048,
-    ),
+    "19x19": Setting(19, 7.5, 20, 256, 32, Scale(4, 1), Scale(256, 8), 2048),
 }
 
 
@@ -96,8 +67,8 @@ def make_config(setting: Setting) -> Config:
     network = ResNetConfig(
         blocks=setting.blocks, filters=setting.filters, train_dtype=dtype, inference_dtype=dtype
     )
-    games = -(-setting.cpu_games // count) * count if on_cpu else setting.accelerator_games * count
-    moves = setting.cpu_moves if on_cpu else setting.accelerator_moves
+    games, moves = setting.cpu if on_cpu else setting.accelerator
+    games = -(-games // count) * count if on_cpu else games * count
     config = Config(
         game=GoConfig(size=(setting.size,), komi=setting.komi),
         network=resolve(network),

@@ -27,7 +27,7 @@ GAMES: dict[str, tuple[str, dict[str, Any]]] = {
     "chess": ("chess", {}),
     "shogi": ("shogi", {}),
 }
-"""What is compiled: name in the table of games, and options."""
+"""The compiled games: name in the table of games, and options."""
 
 
 def run(topology: str = TOPOLOGY, name: str = "go 19x19", num_games: int = 1024) -> dict[str, Any]:

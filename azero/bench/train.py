@@ -8,10 +8,9 @@ time but is not counted.
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -23,8 +22,10 @@ from rich.table import Table
 from azero import mesh as mesh_lib
 from azero.bench.flags import check_counts
 from azero.bench.games import engine_of, spread_games
+from azero.bench.timing import best_seconds, device_name
 from azero.chips import peak_flops
 from azero.console.progress import working
+from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.data.sample import Samples, unpack
 from azero.games.game import Game
@@ -63,8 +64,8 @@ class TrainResult:
 
 @dataclass(frozen=True)
 class TrainArguments:
-    """What to time: on an accelerator AlphaGo Zero's network and batch by default, on a CPU a small
-    one."""
+    """Time the training step: by default AlphaGo Zero's network and batch on an accelerator, a
+    small network on a CPU."""
 
     against: str | None = None
     """No peer is available: a name is an error."""
@@ -177,16 +178,16 @@ def _best(
 ) -> tuple[float, TrainState]:
     """Return the seconds of one of `arguments.steps` steps in a row, the best of
     `arguments.repeats` measurements, and the state after them."""
-    state, _ = jax.block_until_ready(step(state))  # compiles
-    best = float("inf")
-    for _ in range(arguments.repeats):
-        began, started = time.perf_counter(), StepMetrics()
+
+    def steps(_: int) -> TrainState:
+        nonlocal state
+        started = StepMetrics()
         for _ in range(arguments.steps):
             state, metrics = step(state)
             started.add(metrics)
-        jax.block_until_ready(state)
-        best = min(best, (time.perf_counter() - began) / arguments.steps)
-    return best, state
+        return state
+
+    return best_seconds(steps, arguments.repeats) / arguments.steps, state
 
 
 def mid_game_samples(game: Game, batch: int, key: Array) -> Samples:
@@ -209,8 +210,8 @@ def mid_game_samples(game: Game, batch: int, key: Array) -> Samples:
 
 
 def product_flops(mesh: Mesh, dtype: str) -> float:
-    """Return the FLOP/s that all devices together reach in a product of square matrices: what can
-    be had, whatever the data sheet says."""
+    """Return the FLOP/s that all devices together reach in a product of square matrices, a
+    practical peak."""
     side = PRODUCT_SIZE.get(jax.default_backend(), 8192)
     shards = PartitionSpec(mesh_lib.DATA_AXIS)
     matrices = mesh_lib.put(
@@ -223,41 +224,33 @@ def product_flops(mesh: Mesh, dtype: str) -> float:
     product = jax.jit(
         jax.shard_map(local, mesh=mesh, in_specs=shards, out_specs=shards, check_vma=False)
     )
-    result = product(matrices).block_until_ready()
-    rates = []
-    for _ in range(3):
-        began = time.perf_counter()
+    result = matrices
+
+    def products(_: int) -> Array:
+        nonlocal result
         for _ in range(4):
             result = product(result)
-        result.block_until_ready()
-        rates.append(4 * mesh.size * 2 * side**3 / (time.perf_counter() - began))
-    return max(rates)
+        return result
+
+    return 4 * mesh.size * 2 * side**3 / best_seconds(products, 3)
 
 
 def table(results: list[TrainResult], title: str) -> Table:
-    """Return the results as people read them."""
-    shown = Table(title=title)
-    for column in (
-        "what",
-        "batch",
-        "positions/s",
-        "ms/step",
-        "TFLOP/s",
-        "of the peak",
-        "of a matrix product",
-    ):
-        shown.add_column(column, justify="left" if column == "what" else "right")
-    for result in results:
-        share = f"{result.flops / result.peak:.0%}" if result.peak else "unknown"
-        numbers: tuple[Any, ...] = (
+    """Return the results as a table to print."""
+    columns = ("what", "batch", "positions/s", "ms/step", "TFLOP/s", "of the peak")
+    rows = [
+        (
+            result.what,
+            result.batch,
             f"{result.positions_per_second:,.0f}",
             f"{1000 * result.step_seconds:,.1f}",
             f"{result.flops / 1e12:,.2f}",
+            f"{result.flops / result.peak:.0%}" if result.peak else "unknown",
+            f"{result.flops / result.product:.0%}",
         )
-        shown.add_row(
-            result.what, str(result.batch), *numbers, share, f"{result.flops / result.product:.0%}"
-        )
-    return shown
+        for result in results
+    ]
+    return make_table(title, (*columns, "of a matrix product"), rows, num_left=1)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -272,13 +265,7 @@ def main(arguments: list[str] | None = None) -> None:
     settings = ", ".join(
         f"{name} {value}" for name, value in dataclasses.asdict(chosen).items() if value is not None
     )
-    make_console().print(
-        table(
-            results,
-            f"The training step on {jax.device_count()} x {jax.devices()[0].device_kind} "
-            f"({settings})",
-        )
-    )
+    make_console().print(table(results, f"The training step on {device_name()} ({settings})"))
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ class Restored(NamedTuple):
     """This process's own arrays; empty if the checkpoint was written by another number of
     processes."""
     cursor: dict[str, int]
-    """This process's own integers; likewise."""
+    """This process's own integers; empty in the same case."""
     parts: list[tuple[dict[str, HostArray], dict[str, int]]]
     """Host arrays and cursor of each process, if the checkpoint was written by another number of
     them."""
@@ -175,7 +175,7 @@ class Checkpointer:
             pending.result()
 
     def close(self) -> None:
-        """Wait for the last save and let go of the threads.
+        """Wait for the last save and end the threads.
 
         Raises:
           CheckpointError: it failed.
@@ -350,9 +350,9 @@ class Checkpointer:
         kept = self._kept()
         for path, iteration, process in store.list_hosts(self.directory):
             is_mine = process == self._process
-            is_nobodys = self._process == 0 and process >= jax.process_count()
+            is_orphaned = self._process == 0 and process >= jax.process_count()
             is_old = int(iteration) < newest and int(iteration) not in kept
-            if is_old and (is_mine or is_nobodys):
+            if is_old and (is_mine or is_orphaned):
                 path.unlink(missing_ok=True)
 
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from azero.checkpoint.leaves import unflatten_dict
+from flax.traverse_util import flatten_dict, unflatten_dict
+
 from azero.checkpoint.record import CheckpointError, DamagedCheckpointError
 from azero.config import to_dict
 from azero.data.files import DamagedFileError, read_arrays, read_header, write_arrays
 from azero.data.run_files import EXPORTED, EXPORTED_SCHEMA, exported_settings
-from azero.selfplay.trajectory import HostArray
 from azero.settings import Config
 from azero.types import PyTree
 
@@ -35,16 +35,9 @@ def write_exported(directory: Path, variables: PyTree, iteration: int, config: C
     """
     directory.mkdir(parents=True, exist_ok=True)
     path = exported_path(directory)
-    write_arrays(
-        path,
-        dict(_flatten(variables)),
-        {
-            "kind": "network",
-            "schema": EXPORTED_SCHEMA,
-            "iteration": iteration,
-            "config": to_dict(config),
-        },
-    )
+    facts = {"kind": "network", "schema": EXPORTED_SCHEMA, "iteration": iteration}
+    arrays = flatten_dict(variables, sep="/")
+    write_arrays(path, arrays, {**facts, "config": to_dict(config)})
     return path
 
 
@@ -60,7 +53,7 @@ def read_exported(directory: Path) -> tuple[PyTree, Config]:
     except DamagedFileError as error:
         raise DamagedCheckpointError(str(error)) from error
     _, config = _settings(path, facts)
-    return unflatten_dict(arrays), config
+    return unflatten_dict(arrays, sep="/"), config
 
 
 def read_exported_settings(directory: Path) -> tuple[int, Config]:
@@ -82,10 +75,3 @@ def _settings(path: Path, facts: Mapping[str, Any]) -> tuple[int, Config]:
         return exported_settings(path, facts)
     except ValueError as error:
         raise CheckpointError(str(error)) from error
-
-
-def _flatten(variables: PyTree, prefix: str = "") -> list[tuple[str, HostArray]]:
-    if not isinstance(variables, Mapping):
-        return [(prefix[:-1], variables)]
-    parts = [_flatten(inner, f"{prefix}{name}/") for name, inner in variables.items()]
-    return [entry for part in parts for entry in part]

@@ -63,24 +63,11 @@ def to_host(tree: PyTree) -> tuple[Flat, Keys]:
 def to_device(array: HostArray, key: str | None, leaf: Any) -> jax.Array:
     """Put a host array where `leaf` is; raw key data becomes keys of the generator `key`."""
     sharding = getattr(leaf, "sharding", None)
-    placed = jax.device_put(array) if sharding is None else _spread(array, sharding)
+    if sharding is None:
+        placed = jax.device_put(array)
+    else:
+        placed = jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
     return placed if key is None else jax.random.wrap_key_data(placed, impl=key)
-
-
-def _spread(array: HostArray, sharding: jax.sharding.Sharding) -> jax.Array:
-    return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
-
-
-def unflatten_dict(arrays: Mapping[str, HostArray]) -> dict[str, Any]:
-    """Return arrays by path as nested dictionaries."""
-    tree: dict[str, Any] = {}
-    for path, array in arrays.items():
-        *parents, last = path.split("/")
-        level = tree
-        for parent in parents:
-            level = level.setdefault(parent, {})
-        level[last] = array
-    return tree
 
 
 def is_key(leaf: Any) -> bool:

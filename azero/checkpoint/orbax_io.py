@@ -108,7 +108,7 @@ def read_item(
 
 
 def one_line(error: BaseException) -> str:
-    """Return the reason of a failure as one line: the system's own words, else its beginning."""
+    """Return the reason of a failure as one line: the system's message, otherwise its beginning."""
     text = " ".join(str(error).split())
     for reason in _REASONS:
         if reason in text:

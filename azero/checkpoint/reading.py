@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from flax.traverse_util import unflatten_dict
+
 from azero.checkpoint import orbax_io, store
 from azero.checkpoint.exported import (
     exported_path,
@@ -15,7 +17,6 @@ from azero.checkpoint.exported import (
     read_exported_settings,
     write_exported,
 )
-from azero.checkpoint.leaves import unflatten_dict
 from azero.checkpoint.record import CheckpointError, DamagedCheckpointError, digest_json
 from azero.data.files import DamagedFileError, read_header
 from azero.settings import Config, from_dict
@@ -25,7 +26,7 @@ T = TypeVar("T")
 
 
 class CheckpointRow(NamedTuple):
-    """What there is to say about a checkpoint without reading its arrays."""
+    """The facts of a checkpoint that need no arrays."""
 
     iteration: int
     games: int | None
@@ -164,15 +165,15 @@ def _load(root: Path, iteration: int, part: str | None) -> tuple[PyTree, Config]
     arrays = orbax_io.read_item(root, iteration, part, leaves[part])
     averaged = any(path.startswith("average/") for path in arrays)
     places = {"params": "average" if averaged else "params", "batch_stats": "batch_stats"}
-    variables = unflatten_dict(
-        {
-            f"{name}/{path.removeprefix(f'{place}/')}": array
-            for name, place in places.items()
-            for path, array in arrays.items()
-            if path.startswith(f"{place}/")
-        }
+    named = {
+        f"{name}/{path.removeprefix(f'{place}/')}": array
+        for name, place in places.items()
+        for path, array in arrays.items()
+        if path.startswith(f"{place}/")
+    }
+    return unflatten_dict(named, sep="/"), from_dict(
+        record["config"], source=f"checkpoint {iteration}"
     )
-    return variables, from_dict(record["config"], source=f"checkpoint {iteration}")
 
 
 def _row(root: Path, iteration: int) -> CheckpointRow:

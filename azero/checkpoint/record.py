@@ -1,4 +1,4 @@
-"""What a checkpoint says about itself, and whether it fits the settings of a run."""
+"""The record of a checkpoint, and whether it fits the settings of a run."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class CheckpointError(ValueError):
 
 
 class DamagedCheckpointError(CheckpointError):
-    """What is on disk is not what was saved."""
+    """The files on disk differ from what was saved."""
 
 
 def make_record(

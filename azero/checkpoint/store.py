@@ -95,7 +95,7 @@ def remove_unfinished(root: Path) -> None:
 def remove_checkpoints(root: Path, iterations: Iterable[int]) -> None:
     """Delete checkpoints, each of them whole or not at all.
 
-    One that the system does not let go of stays for another time.
+    One that the system refuses to delete stays until the next time.
     """
     for iteration in iterations:
         path = steps_directory(root) / str(iteration)

@@ -73,9 +73,8 @@ def create(name: str, hardware: Hardware, disk: str | None, place: Place) -> Com
                 f"--disk {disk}: give --project and --zone too, which are part of the disk's full "
                 "name"
             )
-        options.append(
-            f"--data-disk=source=projects/{place.project}/zones/{place.zone}/disks/{disk},mode=read-write"
-        )
+        source = f"projects/{place.project}/zones/{place.zone}/disks/{disk}"
+        options.append(f"--data-disk=source={source},mode=read-write")
     return _queue(f"asking for {name}", "create", name, place, *options)
 
 
@@ -92,24 +91,18 @@ def _kind_and_size(accelerator: str) -> tuple[str, int]:
 
 def describe_request(name: str, place: Place) -> Command:
     """Return the command that asks for the state of a request, and for the reason if it failed."""
-    return _queue(
-        f"looking for {name} in the queue",
-        "describe",
-        name,
-        place,
-        "--format=value(state.state,state.failedData.error.message)",
-    )
+    fields = "--format=value(state.state,state.failedData.error.message)"
+    return _queue(f"looking for {name} in the queue", "describe", name, place, fields)
 
 
 def describe_machine(name: str, place: Place) -> Command:
     """Return the command that asks for the state of a machine."""
-    return _gcloud(
-        f"looking at {name}", ("tpu-vm", "describe", name), place, "--format=value(state)"
-    )
+    words = ("tpu-vm", "describe", name)
+    return _gcloud(f"looking at {name}", words, place, "--format=value(state)")
 
 
 def delete(name: str, place: Place) -> Command:
-    """Return the command that gives a machine and its request back."""
+    """Return the command that deletes a machine and its request."""
     return _queue(f"deleting {name}", "delete", name, place, "--force", "--quiet")
 
 
@@ -125,29 +118,15 @@ def pack(source: Path | None, archive: Path) -> Command:
         raise ValueError(
             f"{root} is not a checkout of azero ({missing[0]} is missing); give one with --source"
         )
-    return Command(
-        "packing the code",
-        (
-            "tar",
-            "--create",
-            "--gzip",
-            "--exclude=__pycache__",
-            f"--file={archive}",
-            f"--directory={root}",
-            *COPIED,
-        ),
-    )
+    options = ("--create", "--gzip", "--exclude=__pycache__")
+    places = (f"--file={archive}", f"--directory={root}")
+    return Command("packing the code", ("tar", *options, *places, *COPIED))
 
 
 def copy(archive: Path, name: str, place: Place) -> Command:
     """Return the command that copies the packed code to all workers."""
-    return _gcloud(
-        f"copying the code to {name}",
-        ("tpu-vm", "scp", str(archive), f"{name}:{scripts.CODE_ARCHIVE}"),
-        place,
-        "--worker=all",
-        "--quiet",
-    )
+    words = ("tpu-vm", "scp", str(archive), f"{name}:{scripts.CODE_ARCHIVE}")
+    return _gcloud(f"copying the code to {name}", words, place, "--worker=all", "--quiet")
 
 
 def install(name: str, storage: Storage, place: Place) -> Command:
@@ -158,9 +137,8 @@ def install(name: str, storage: Storage, place: Place) -> Command:
         name.
     """
     check_storage(storage)
-    return _on_all(
-        f"installing on {name} (slow the first time)", name, place, scripts.setup(storage)
-    )
+    purpose = f"installing on {name} (slow the first time)"
+    return _on_all(purpose, name, place, scripts.setup(storage))
 
 
 def check_storage(storage: Storage) -> None:
@@ -192,17 +170,12 @@ def launch(name: str, job: Job, place: Place) -> Command:
       ValueError: the experiment, its flags or the overlay are wrong.
     """
     config = [f"--config={path}" for path in job.config]
-    parse_arguments(
-        load(job.experiment), [*config, *job.flags]
-    )  # a mistake shows here, not on a machine that costs money
+    # An error shows here, not on a machine that costs money.
+    parse_arguments(load(job.experiment), [*config, *job.flags])
     overlays = [find_overlay(path).read_text(encoding="utf-8") for path in job.config]
     workdir = job.workdir or f"{scripts.RUNS}/{job.experiment}"
-    return _on_all(
-        f"starting {job.experiment} on {name}",
-        name,
-        place,
-        scripts.launch(job.experiment, job.flags, workdir, overlays),
-    )
+    script = scripts.launch(job.experiment, job.flags, workdir, overlays)
+    return _on_all(f"starting {job.experiment} on {name}", name, place, script)
 
 
 def status(name: str, place: Place) -> Command:
@@ -214,20 +187,17 @@ def logs(
     name: str, worker: int | Literal["all"], lines: int, follow: bool, place: Place
 ) -> Command:
     """Return the command that shows what a worker's job prints, or what all of them do."""
-    return _gcloud(
-        f"the log of {name}",
-        ("tpu-vm", "ssh", name),
-        place,
-        f"--worker={worker}",
-        f"--command={scripts.logs(lines, follow)}",
-        "--quiet",
-    )
+    script = scripts.logs(lines, follow)
+    return _ssh(f"the log of {name}", name, worker, place, script)
 
 
 def _on_all(purpose: str, name: str, place: Place, script: str) -> Command:
-    return _gcloud(
-        purpose, ("tpu-vm", "ssh", name), place, "--worker=all", f"--command={script}", "--quiet"
-    )
+    return _ssh(purpose, name, "all", place, script)
+
+
+def _ssh(purpose: str, name: str, worker: int | str, place: Place, script: str) -> Command:
+    options = (f"--worker={worker}", f"--command={script}", "--quiet")
+    return _gcloud(purpose, ("tpu-vm", "ssh", name), place, *options)
 
 
 def _queue(purpose: str, verb: str, name: str, place: Place, *options: str) -> Command:
@@ -236,7 +206,6 @@ def _queue(purpose: str, verb: str, name: str, place: Place, *options: str) -> C
 
 def _gcloud(purpose: str, words: tuple[str, ...], place: Place, *options: str) -> Command:
     """Return a command of gcloud; a project or zone that is not named is gcloud's own."""
-    where = ([f"--project={place.project}"] if place.project else []) + (
-        [f"--zone={place.zone}"] if place.zone else []
-    )
+    named = {"project": place.project, "zone": place.zone}
+    where = [f"--{flag}={value}" for flag, value in named.items() if value]
     return Command(purpose, ("gcloud", "compute", "tpus", *words, *where, *options))

@@ -120,7 +120,7 @@ class Gcloud:
             return self._run(command, shows=True)
 
     def ask(self, command: Command) -> list[str]:
-        """Run `command` without a word and return the last lines that it prints.
+        """Run `command` silently and return the last lines that it prints.
 
         Raises:
           CloudError: it failed.
@@ -128,7 +128,7 @@ class Gcloud:
         return self._run(command, shows=False)
 
     def run_interactively(self, command: Command) -> None:
-        """Let `command` have the terminal until it ends or the user ends it; in a dry run print it.
+        """Run `command` in the terminal until it ends or the user stops it; in a dry run print it.
 
         Raises:
           CloudError: it failed.
@@ -182,16 +182,12 @@ def explain(command: Command, output: Sequence[str]) -> CloudError:
     """Return the error of a command that failed after printing `output`: what was tried, what to
     do, and the program's own words."""
     text = "\n".join(output)
-    # That ssh ended with a status says less than what the script on the machine said before.
+    # The script's own message says more than the exit status of ssh after it.
     errors = [line for line in output if "ERROR" in line and "exited with return code" not in line]
-    own = re.sub(
-        r"^ERROR: (\([\w.-]+\) )?",
-        "",
-        (errors or [line for line in output if line.strip()] or ["no reason given"])[-1],
-    )
-    if re.search(r"NOT_FOUND|was not found|(?i:could not fetch resource)", text) and not re.search(
-        r"(?i)accelerator", text
-    ):
+    last = (errors or [line for line in output if line.strip()] or ["no reason given"])[-1]
+    own = re.sub(r"^ERROR: (\([\w.-]+\) )?", "", last)
+    is_missing = re.search(r"NOT_FOUND|was not found|(?i:could not fetch resource)", text)
+    if is_missing and not re.search(r"(?i)accelerator", text):
         return NotFoundError(f"{command.purpose}: no such name in this zone and project ({own})")
     advice = next((advice for pattern, advice in ADVICE if re.search(pattern, text)), None)
     return CloudError(f"{command.purpose}: {own if advice is None else f'{advice} ({own})'}")

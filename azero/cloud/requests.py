@@ -28,7 +28,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Hardware:
-    """What machine is asked for."""
+    """The requested machine."""
 
     accelerator: str
     """Type and size, as gcloud names them: v5litepod-1, v5litepod-8, v5litepod-64, v6e-8, v5p-8,
@@ -44,7 +44,7 @@ class Hardware:
 
 @dataclass(frozen=True)
 class Storage:
-    """What outlives the machine; at most one of the two. It is mounted as /mnt/azero."""
+    """Storage that outlives the machine, at most one of the two; mounted as /mnt/azero."""
 
     disk: str | None = None
     """A disk of the same zone, attached to a machine of one host."""
@@ -60,7 +60,7 @@ class Storage:
 
 @dataclass(frozen=True)
 class Job:
-    """What runs on the machine."""
+    """The experiment that runs on the machine."""
 
     experiment: Positional[str]
     """The experiment, such as go9 (docs/training.md lists them)."""
@@ -75,7 +75,7 @@ class Job:
 
 @dataclass(frozen=True)
 class CreateRequest:
-    """Ask for a machine through the queue, and wait until it is there. Ctrl-C ends the waiting, not
+    """Request a machine through the queue, and wait until it is ready. Ctrl-C ends the waiting, not
     the request."""
 
     name: Positional[str]
@@ -104,8 +104,8 @@ class SetupRequest:
 
 @dataclass(frozen=True)
 class LaunchRequest:
-    """Start or continue an experiment on all workers, in the background: it goes on when the
-    connection ends."""
+    """Start or continue an experiment on all workers, in the background; it continues when
+    the connection ends."""
 
     name: Positional[str]
     """Name of the machine."""
@@ -115,8 +115,8 @@ class LaunchRequest:
 
 @dataclass(frozen=True)
 class WatchRequest:
-    """See an experiment through: create, setup and launch whatever is missing, and again whenever
-    the machine is taken away, until the run is finished."""
+    """Run an experiment to its end: create, set up and launch what is missing, again after every
+    preemption, until the run is finished."""
 
     name: Positional[str]
     """Name of the machine and of its request."""
@@ -126,7 +126,7 @@ class WatchRequest:
     source: Path | None = None
     """Checkout of azero to copy; default the one that this command runs from."""
     delete_when_done: bool = False
-    """Give the machine back when the run is finished; the storage stays."""
+    """Delete the machine when the run is finished; the storage stays."""
     poll_seconds: float = 60.0
     """Seconds between two looks at the machine."""
     place: Annotated[Place, tyro.conf.arg(name="")] = Place()
@@ -149,8 +149,8 @@ class LogsRequest:
 
 @dataclass(frozen=True)
 class DeleteRequest:
-    """Give a machine and its place in the queue back, which ends its cost. Disks and buckets stay,
-    and cost on."""
+    """Delete a machine and its request, which ends its cost. Disks and buckets remain, and so does
+    their cost."""
 
     name: Positional[str]
     """Name of the machine."""

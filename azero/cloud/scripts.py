@@ -66,9 +66,9 @@ def launch(experiment: str, flags: Sequence[str], workdir: str, overlays: Sequen
     """Return the script that starts an experiment in a session of its own, so that it outlives the
     connection.
 
-    A lock that the job's processes hold tells whether it goes on; the file `status` says how it
-    ended. A job that goes on is left alone. The job waits for the lock, because who only looks
-    shares it for a moment.
+    A lock held by the job's processes shows whether it is running; the file `status` says how it
+    ended. A running job is left alone. The job waits for the lock, because a check shares it for a
+    moment.
     """
     arguments = ["--workdir", workdir, *flags]
     files = {f"overlay-{number}.toml": text for number, text in enumerate(overlays, 1)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from azero.cloud import commands
@@ -44,11 +45,8 @@ def run_tpu(request: Request) -> int:
         case WatchRequest():
             return _watch(gcloud, request)
         case LogsRequest():
-            gcloud.run_interactively(
-                commands.logs(
-                    request.name, request.worker, request.lines, request.follow, request.place
-                )
-            )
+            shown = (request.worker, request.lines, request.follow)
+            gcloud.run_interactively(commands.logs(request.name, *shown, request.place))
         case DeleteRequest():
             return _delete(gcloud, request)
     return 0
@@ -89,13 +87,7 @@ def _watch(gcloud: Gcloud, request: WatchRequest) -> int:
         )
     creating = commands.create(name, request.hardware, storage.disk, place)
     starting = [*_setup(request), commands.launch(name, request.job, place)]
-
-    def create() -> None:
-        gcloud.do(creating)
-
-    def start() -> None:
-        _do_all(gcloud, starting)
-
+    create, start = partial(_do_all, gcloud, [creating]), partial(_do_all, gcloud, starting)
     if gcloud.dry_run:
         _show_watch(gcloud, request, create, start)
         return 0
@@ -122,20 +114,14 @@ def _show_watch(
     gcloud.console.print(
         f"# 1. every {request.poll_seconds:g} s: how are the request, the machine and the run?"
     )
-    for command in (
-        commands.describe_request(name, place),
-        commands.describe_machine(name, place),
-        commands.status(name, place),
-    ):
-        gcloud.do(command)
+    for describe in (commands.describe_request, commands.describe_machine, commands.status):
+        gcloud.do(describe(name, place))
     gcloud.console.print("\n# 2. where there is no machine")
     create()
     gcloud.console.print("\n# 3. where the run does not go on, and on every new machine")
     start()
-    gcloud.console.print(
-        "\n# 4. where the machine was taken away, before 2"
-        + (", and when the run is finished" if request.delete_when_done else "")
-    )
+    at_end = ", and when the run is finished" if request.delete_when_done else ""
+    gcloud.console.print(f"\n# 4. after a preemption, before 2{at_end}")
     gcloud.do(commands.delete(name, place))
 
 
@@ -151,9 +137,8 @@ def _delete(gcloud: Gcloud, request: DeleteRequest) -> int:
                 f"deleting {request.name} needs an answer, and there is no terminal; --yes deletes "
                 "without asking"
             )
-        if input(
-            f"delete the machine {request.name} and its own disk? [y/N] "
-        ).strip().lower() not in ("y", "yes"):
+        answer = input(f"delete the machine {request.name} and its own disk? [y/N] ")
+        if answer.strip().lower() not in ("y", "yes"):
             print("nothing was deleted")
             return 1
     gcloud.do(commands.delete(request.name, request.place))

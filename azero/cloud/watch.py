@@ -32,7 +32,7 @@ started again."""
 
 
 class Do(Enum):
-    """What comes next."""
+    """The next action."""
 
     CREATE = "create"
     WAIT = "wait"
@@ -45,7 +45,7 @@ class Do(Enum):
 
 @dataclass(frozen=True)
 class SeenState:
-    """What one look at a machine showed."""
+    """The result of one check of a machine."""
 
     queue: str | None
     """State of the request; None without one."""
@@ -58,33 +58,26 @@ class SeenState:
     reached."""
 
     def __str__(self) -> str:
-        """Tell it in a line."""
+        """The state in one line."""
         if self.queue is None:
             return "no machine"
         if self.queue != "ACTIVE" or not self.workers:
             return self.machine if self.queue == "ACTIVE" and self.machine else self.queue
-        return (
-            f"{len(self.workers)} workers, {self.workers[0]}"
-            if len(self.workers) > 1
-            else self.workers[0]
-        )
+        count = len(self.workers)
+        return f"{count} workers, {self.workers[0]}" if count > 1 else self.workers[0]
 
 
 def decide(seen: SeenState, launched: bool) -> Do:
-    """Return what to do next; `launched` is whether this watch has started the job on this machine,
-    so that how it ended concerns it."""
+    """Return the next action; `launched` is whether this watch has started the job on this machine,
+    so that its exit status matters."""
     if seen.queue is None:
         return Do.CREATE
     if seen.queue == "FAILED":
         return Do.RETRY
     if seen.queue in LOST_STATES or seen.machine in LOST_STATES:
         return Do.RECREATE
-    if (
-        seen.queue != "ACTIVE"
-        or seen.machine != "READY"
-        or not seen.workers
-        or any(worker.startswith("running") for worker in seen.workers)
-    ):
+    is_ready = (seen.queue, seen.machine) == ("ACTIVE", "READY") and bool(seen.workers)
+    if not is_ready or any(worker.startswith("running") for worker in seen.workers):
         return Do.WAIT
     if not launched:
         return Do.LAUNCH
@@ -93,11 +86,8 @@ def decide(seen: SeenState, launched: bool) -> Do:
         return Do.DONE
     # Saved and stopped, ended by SIGTERM while Python was starting, cut off, or not there at all (a
     # new disk): the same command continues. Any other status needs the user.
-    return (
-        Do.LAUNCH
-        if endings <= {"0", str(EXIT_INTERRUPTED), str(KILLED_BY_SIGTERM), "started", "absent"}
-        else Do.STOP
-    )
+    continues = {"0", str(EXIT_INTERRUPTED), str(KILLED_BY_SIGTERM), "started", "absent"}
+    return Do.LAUNCH if endings <= continues else Do.STOP
 
 
 def get_queue_state(gcloud: Gcloud, name: str, place: Place) -> SeenState:
@@ -118,7 +108,7 @@ def get_state(gcloud: Gcloud, name: str, place: Place) -> SeenState:
     """Return how the request, the machine and its workers are.
 
     Raises:
-      CloudError: gcloud cannot tell; a machine that does not let anybody in is no error, for it may
+      CloudError: gcloud cannot tell; a machine that admits nobody is not an error, for it may
         be starting or ending.
     """
     request = get_queue_state(gcloud, name, place)
@@ -133,21 +123,15 @@ def get_state(gcloud: Gcloud, name: str, place: Place) -> SeenState:
     try:
         output = gcloud.ask(commands.status(name, place))
     except CloudError as error:
-        gcloud.console.print(f"{error}", style="yellow", markup=False)
+        gcloud.console.print(f"{error}", style="yellow")
         output = []
-    return dataclasses.replace(
-        request,
-        machine=machine,
-        workers=tuple(
-            line.removeprefix(STATUS_MARK).strip()
-            for line in output
-            if line.startswith(STATUS_MARK)
-        ),
-    )
+    states = [line.removeprefix(STATUS_MARK) for line in output if line.startswith(STATUS_MARK)]
+    workers = tuple(state.strip() for state in states)
+    return dataclasses.replace(request, machine=machine, workers=workers)
 
 
 def wait_until_active(gcloud: Gcloud, name: str, place: Place, poll_seconds: float) -> None:
-    """Wait in the queue until the machine is there, telling every change.
+    """Wait in the queue until the machine is ready, printing every change.
 
     Raises:
       CloudError: the request failed, or is gone.
@@ -155,20 +139,19 @@ def wait_until_active(gcloud: Gcloud, name: str, place: Place, poll_seconds: flo
     while True:
         seen = get_queue_state(gcloud, name, place)
         if seen.queue == "ACTIVE":
-            gcloud.console.print(f"{name} is there")
+            gcloud.console.print(f"{name} is ready")
             return
         if seen.queue is None or seen.queue == "FAILED" or seen.queue in LOST_STATES:
+            state = f"{seen.queue or 'it was deleted'} {seen.reason}".rstrip()
             raise CloudError(
-                f"the request for {name} ended: "
-                + f"{seen.queue or 'it was deleted'} {seen.reason}".rstrip()
-                + f"; azero tpu delete {name}, then create"
+                f"the request for {name} ended: {state}; azero tpu delete {name}, then create"
             )
         _pause(gcloud.console, f"{name}: {seen.queue}", poll_seconds)
 
 
 @dataclass
 class Watch:
-    """A run that is seen through."""
+    """Watches a run until it is finished."""
 
     gcloud: Gcloud
     name: str
@@ -200,8 +183,8 @@ class Watch:
             self._act(action, seen)
 
     def _look(self) -> SeenState | None:
-        """Return how everything is; None where that could not be asked for once, as when the
-        network fails, which no watch of days should end at."""
+        """Return the current state; None after a single failed request, since a network error must
+        not end a watch of days."""
         try:
             seen = get_state(self.gcloud, self.name, self.place)
         except CloudError as error:
@@ -225,11 +208,8 @@ class Watch:
             case Do.RETRY:
                 self._count_failure(f"the request failed: {seen.reason or 'no reason was given'}")
                 self.gcloud.do(commands.delete(self.name, self.place))
-                _pause(
-                    self.gcloud.console,
-                    "waiting before the next request",
-                    min(LONGEST_PAUSE, self.poll_seconds * 2**self.failures),
-                )
+                seconds = min(LONGEST_PAUSE, self.poll_seconds * 2**self.failures)
+                _pause(self.gcloud.console, "waiting before the next request", seconds)
                 self._new_machine()
             case Do.LAUNCH:
                 self._launch()
@@ -242,15 +222,14 @@ class Watch:
         self.create()
 
     def _launch(self) -> None:
-        """Install and launch; on a machine that is being taken away that may fail, and the next
-        look tells."""
+        """Install and launch. This may fail on a machine that is being preempted; the next check
+        will show it."""
         try:
             self.start()
         except CloudError as error:
             self._count_failure(f"{error}")
-            _pause(
-                self.gcloud.console, f"{self.name}: waiting before the next try", self.poll_seconds
-            )
+            text = f"{self.name}: waiting before the next try"
+            _pause(self.gcloud.console, text, self.poll_seconds)
             return
         self.launched, self.failures = True, 0
 
@@ -261,39 +240,31 @@ class Watch:
         self._say(text)
 
     def _conclude(self, seen: SeenState) -> int:
-        """Say how the run ended and return its status."""
-        status = max(
-            int(worker.removeprefix("ended "))
-            for worker in seen.workers
-            if worker.startswith("ended ")
-        )
+        """Print how the run ended and return its status."""
+        ended = [worker for worker in seen.workers if worker.startswith("ended ")]
+        status = max(int(worker.removeprefix("ended ")) for worker in ended)
         if status:
             self._say(
                 f"the run on {self.name} ended with status {status}; these are its last "
                 f"lines, azero tpu logs {self.name} shows more"
             )
-            self.gcloud.do(
-                commands.logs(self.name, "all", lines=20, follow=False, place=self.place)
-            )
+            self.gcloud.do(commands.logs(self.name, "all", 20, follow=False, place=self.place))
         else:
             self._say(f"the run on {self.name} is finished")
         return status
 
     def _say(self, text: str) -> None:
-        self.gcloud.console.print(
-            f"{time.strftime('%H:%M:%S')} {text}", markup=False, soft_wrap=True
-        )
+        line = f"{time.strftime('%H:%M:%S')} {text}"
+        self.gcloud.console.print(line, soft_wrap=True)
 
 
 def _pause(console: Console, text: str, seconds: float) -> None:
-    """Wait, telling what for: on a terminal all the time, in a log once."""
+    """Wait and print the reason: permanently on a terminal, once in a log."""
     if console.is_terminal:
         with working(text, console):
             time.sleep(seconds)
     else:
-        console.print(
-            f"{time.strftime('%H:%M:%S')} {text}; next look in {format_duration(seconds)}",
-            markup=False,
-            soft_wrap=True,
-        )
+        following = f"next check in {format_duration(seconds)}"
+        line = f"{time.strftime('%H:%M:%S')} {text}; {following}"
+        console.print(line, soft_wrap=True)
         time.sleep(seconds)

@@ -11,7 +11,8 @@ from rich.console import Console
 
 from azero.checkpoint import load_settings
 from azero.console.terminal import make_console
-from azero.experiments import go5
+from azero.engines.web.serve import serve
+from azero.experiments import go5_efficient
 from azero.match.external import gnu_go_command
 from azero.match.matches import play_match
 from azero.match.request import MatchRequest
@@ -21,21 +22,22 @@ from azero.train.selfplay_run import run
 
 VISITS = 64
 """Simulations per move when the demonstration plays."""
-GNU_GO_GAMES = 20
+GNU_GO_GAMES = 10
 """Games against each GNU Go, half with each colour."""
 GNU_GO_LEVEL = 10
 """Its strength; 10 is GNU Go's default."""
 
 
 def run_demo(workdir: Path) -> None:
-    """Train `go5` in `workdir`, print the opening it came to, and play GNU Go where that is
-    installed.
+    """Train `go5_efficient` in `workdir`, print the opening it came to, and play GNU Go where that
+    is installed. On a terminal, serve the page to play the network until Ctrl-C.
 
     Raises:
       ValueError, CheckpointError: see `azero.train.driver.run_experiment`.
     """
     console = make_console()
-    status = run(go5.EXPERIMENT, go5.EXPERIMENT.config, workdir, console)
+    experiment = go5_efficient.EXPERIMENT
+    status = run(experiment, experiment.config, workdir, console)
     if status:
         sys.exit(status)
     _show_opening(load_player(CheckpointSpec(workdir, visits=VISITS)), console)
@@ -44,11 +46,13 @@ def run_demo(workdir: Path) -> None:
         "",
         f"to play it in the browser:          .venv/bin/azero web {workdir}",
         f"the report, with curves and games:  {workdir / 'report.html'}",
-        "to continue this run:               .venv/bin/python -m azero.experiments.go5 --workdir "
-        f"{workdir} --run.iterations 1000",
-        "the next larger board:              .venv/bin/python -m azero.experiments.go7",
+        "to continue this run:               .venv/bin/python -m azero.experiments.go5_efficient "
+        f"--workdir {workdir} --run.iterations 1000",
+        "the next larger board:              .venv/bin/python -m azero.experiments.go7_efficient",
     ):
         console.print(line, soft_wrap=True)
+    if console.is_terminal:
+        serve([str(workdir)], opens_browser=False)
 
 
 def _show_opening(player: Loaded, console: Console) -> None:

@@ -9,7 +9,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console, Group
@@ -86,16 +85,11 @@ class Progress:
             self._repeating.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._live is not None:
             self._live.stop()
         else:
-            self._repeating.__exit__(kind, error, trace)
+            self._repeating.__exit__(None, None, None)
 
     @contextlib.contextmanager
     def working(self, what: str) -> Iterator[None]:

@@ -54,14 +54,22 @@ def format_cell(value: Cell) -> str:
     return f"{value:.4g}" if isinstance(value, float) else value
 
 
-def make_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
-    """Return a table whose columns of numbers are aligned to the right."""
+def make_table(
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+    num_left: int | None = None,
+) -> Table:
+    """Return a table whose columns of numbers are aligned to the right; with `num_left`, all but
+    the first `num_left` columns are."""
     cells = [list(row) for row in rows]
     table = Table(title=title, title_justify="left", header_style="bold")
     for index, column in enumerate(columns):
         numbers = bool(cells) and all(
             row[index] is None or isinstance(row[index], int | float) for row in cells
         )
+        if num_left is not None:
+            numbers = index >= num_left
         table.add_column(column, justify="right" if numbers else "left")
     for row in cells:
         table.add_row(*(format_cell(cell) for cell in row))

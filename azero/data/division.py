@@ -1,5 +1,4 @@
-"""The replay of a run that is resumed with another number of processes: which process gets which
-shards."""
+"""Dividing the replay of a run that is resumed with another number of processes."""
 
 from __future__ import annotations
 

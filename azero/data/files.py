@@ -30,17 +30,17 @@ TEMPORARY_SUFFIX = ".tmp"
 """Suffix of files that are being written, and of those that a killed process leaves."""
 
 
-_FREE_SPACE = "make room and give the same command again; what was saved before is untouched"
-_WRITABLE = "take a directory that can be written to"
+_FREE_SPACE = "free some space and repeat the command; what was saved before is untouched"
+_WRITABLE = "use a directory that can be written to"
 _ADVICE = {
     errno.ENOSPC: _FREE_SPACE,
     errno.EDQUOT: _FREE_SPACE,
     errno.EROFS: _WRITABLE,
-    errno.EACCES: "this user may not do that there; take another directory or file",
-    errno.EEXIST: "a file stands where a directory is wanted; take another name",
-    errno.ENOTDIR: "a file stands where a directory is wanted; take another name",
+    errno.EACCES: "permission denied for this user; use another directory or file",
+    errno.EEXIST: "a file exists where a directory is needed; use another name",
+    errno.ENOTDIR: "a file exists where a directory is needed; use another name",
 }
-"""What the user can do about an error of the system."""
+"""What the user can do about an operating system error."""
 
 
 class StorageError(ValueError):
@@ -52,7 +52,7 @@ class DamagedFileError(ValueError):
 
 
 def describe_system_error(error: OSError) -> str:
-    """Return an error of the system as one line: where, what, and what helps."""
+    """Return an operating system error as one line: where, what, and what to do."""
     where = f"{error.filename}: " if error.filename else ""
     advice = _ADVICE.get(error.errno or 0, "")
     return f"{where}{error.strerror or error}{f'; {advice}' if advice else ''}"

@@ -31,8 +31,8 @@ OWNER = ".owner"
 BEAT_SECONDS = 15.0
 """Seconds between two writes of the owner's file."""
 STALE_SECONDS = 75.0
-"""An owner on another machine whose file has not changed for this time has ended: longer than four
-heartbeats, and NFS shows a change within 60 s at most (acregmax of nfs(5))."""
+"""An owner on another machine counts as ended if its file has not changed for this time: more than
+four heartbeats, and NFS shows a change within 60 s (acregmax of nfs(5))."""
 _LOOK_SECONDS = 1.0
 _EXIT_LOST = 2
 """Exit status of a process whose directory another one has taken."""
@@ -92,7 +92,7 @@ def hold(directory: Path, note: Callable[[str], None] = say) -> Iterator[None]:
 
 
 def _wait_for_end(directory: Path, is_locked: bool, note: Callable[[str], None]) -> None:
-    """Return when the process that `OWNER` names has ended; at once where there is none.
+    """Return when the process named in `OWNER` has ended; at once without such a file.
 
     Raises:
       ValueError: it is still running.
@@ -102,15 +102,13 @@ def _wait_for_end(directory: Path, is_locked: bool, note: Callable[[str], None])
         return
     here = _this_process()
     if owner.boot == here.boot and (is_locked or owner.namespace == here.namespace):
-        # Within one machine, getting the lock shows that the other process has ended; without
-        # locks, the system's list of processes does.
+        # On one machine, getting the lock shows that the other process has ended; without locks,
+        # the process table does.
         if not is_locked and owner.start is not None and _start_time(owner.process) == owner.start:
             raise _in_use(directory, owner)
     else:
         _wait_until_stale(directory, owner, note)
-    note(
-        f"{directory} was held by {_name(owner)}, which ended without letting go of it; taken over"
-    )
+    note(f"{directory} was held by {_name(owner)}, which ended without releasing it; taken over")
 
 
 def _wait_until_stale(directory: Path, owner: Owner, note: Callable[[str], None]) -> None:
@@ -123,9 +121,8 @@ def _wait_until_stale(directory: Path, owner: Owner, note: Callable[[str], None]
     left = STALE_SECONDS - _age(directory)
     if left > 0:
         note(
-            f"{directory} is held by {_name(owner)}, as it said less than "
-            f"{STALE_SECONDS:.0f} s ago; waiting up to {left:.0f} s for a sign that it "
-            f"still runs"
+            f"{directory} is held by {_name(owner)}, whose last heartbeat is less than "
+            f"{STALE_SECONDS:.0f} s old; waiting up to {left:.0f} s for another one"
         )
     end = time.monotonic() + left
     while time.monotonic() < end:
@@ -150,7 +147,7 @@ def _age(directory: Path) -> float:
 
 
 def _check_won(directory: Path, mine: Owner) -> None:
-    """Give the directory to the later of two processes that wrote at the same moment.
+    """Decide between two processes that wrote at the same time: the later one gets the directory.
 
     Raises:
       ValueError: the other process got it.
@@ -166,8 +163,8 @@ def _beat(directory: Path, mine: Owner) -> None:
     owner = _read(directory)
     if owner not in (None, _UNKNOWN) and not _is_same(owner, mine):
         say(
-            f"azero: {directory} has been taken over by {_name(owner)}, to which this "
-            f"process gave no sign of life; it ends, what was saved is whole"
+            f"azero: {directory} has been taken over by {_name(owner)}, which saw no heartbeat of "
+            "this process; it ends now, and everything saved is intact"
         )
         os._exit(_EXIT_LOST)
     with contextlib.suppress(StorageError):  # a full disk; the run itself will say so
@@ -205,7 +202,7 @@ def _start_time(process: int) -> str | None:
 
 
 def _read(directory: Path) -> Owner | None:
-    """Return the owner's file; None where there is none."""
+    """Return the content of the owner's file; None without one."""
     try:
         return Owner(**json.loads((directory / OWNER).read_bytes()))
     except FileNotFoundError:
@@ -228,7 +225,6 @@ def _name(owner: Owner) -> str:
 
 def _in_use(directory: Path, owner: Owner | None) -> ValueError:
     return ValueError(
-        f"{directory} is in use{f' by {_name(owner)}' if owner else ''}; two at once "
-        f"would overwrite each other's files: wait for it or stop it, "
-        "or take another directory"
+        f"{directory} is in use{f' by {_name(owner)}' if owner else ''}; two processes would "
+        "overwrite each other's files: wait for it, stop it, or use another directory"
     )

@@ -1,5 +1,5 @@
-"""The list of a process's shards: JSON lines, each with its own checksum, appended when shards are
-added and rewritten when some are removed."""
+"""The list of a process's shards: JSON lines with checksums, appended when a shard is added and
+rewritten when shards are removed."""
 
 from __future__ import annotations
 

@@ -99,9 +99,9 @@ class Replay:
         has_auxiliary: bool = False,
     ) -> Replay:
         """Open the replay in `directory` as it was when `state_dict` returned `state`, or empty
-        where there is none.
+        without one.
 
-        Shards written after `state` and incomplete files of a killed process are removed: the run
+        Shards written after `state` and incomplete files of a killed process are removed; the run
         will play the same games again. A shard that is missing or damaged is skipped and named by
         `take_warnings`.
 
@@ -127,10 +127,10 @@ class Replay:
         )
         replay.directory.mkdir(parents=True, exist_ok=True)
         sync_directory(replay.directory.parent)
-        if replay._manifest.num_damaged:
+        if damaged := replay._manifest.num_damaged:
             replay._warnings.append(
-                f"{replay._manifest.path} has {replay._manifest.num_damaged} damaged "
-                f"lines; their shards are checked by their own checksums alone"
+                f"{replay._manifest.path} has {damaged} damaged lines; their shards are checked by "
+                "their own checksums alone"
             )
         if state is not None:
             replay._load(state, progress)
@@ -307,11 +307,8 @@ class Replay:
     def _load(self, state: dict[str, int], progress: Callable[[int, int], None] | None) -> None:
         """Read the shards that `state` names into the window, several at a time, checksums
         verified."""
-        self._next, self._num_games, self._num_positions = (
-            state["next_shard"],
-            state["num_games"],
-            state["num_positions"],
-        )
+        self._next = state["next_shard"]
+        self._num_games, self._num_positions = state["num_games"], state["num_positions"]
         indices = range(state["first_shard"], state["next_shard"])
         threads = os.cpu_count() or 1
         with ThreadPoolExecutor(threads) as pool:
@@ -334,40 +331,26 @@ class Replay:
             process: Manifest(manifest_path(self.directory, process)) for process, _ in names
         }
         for process, index in names:
-            record = manifests[process].records.get(index)
+            path = shard_path(self.directory, process, index)
             try:
-                path = shard_path(self.directory, process, index)
-                positions, games = read_shard(
-                    path,
-                    record and record.sha256,
-                    self._game.name,
-                    self._game.frame_words,
-                    self._slots,
-                    self._num_points is not None,
-                )
+                positions, games = self._read_file(path, manifests[process].records.get(index))
             except DamagedFileError as error:
                 self._warnings.append(
                     f"left out shard {index} of process {process} of the replay: {error}"
                 )
                 continue
-            self._window.add(
-                self._put(self._next, positions, games), positions, self._config.window_games
-            )
+            shard = self._put(self._next, positions, games)
+            self._window.add(shard, positions, self._config.window_games)
             self._next += 1
 
     def _put(self, index: int, positions: Positions, games: HostArray) -> Shard:
         """Write a shard and its line in the manifest: both or neither."""
         path = shard_path(self.directory, self._process, index)
-        digest = write_shard(
-            path,
-            positions,
-            games,
-            {"game": self._game.name, "shard": index, "process": self._process},
-        )
+        facts = {"game": self._game.name, "shard": index, "process": self._process}
+        digest = write_shard(path, positions, games, facts)
+        record = ShardRecord(index, path.name, len(games), len(positions.rows), digest)
         try:
-            self._manifest.append(
-                ShardRecord(index, path.name, len(games), len(positions.rows), digest)
-            )
+            self._manifest.append(record)
         except StorageError:
             path.unlink()
             raise
@@ -376,19 +359,21 @@ class Replay:
     def _read(self, index: int) -> tuple[Shard, Positions] | str:
         """Return a shard and its positions, or what is wrong with it."""
         path = shard_path(self.directory, self._process, index)
-        record = self._manifest.records.get(index)
         try:
-            positions, games = read_shard(
-                path,
-                record and record.sha256,
-                self._game.name,
-                self._game.frame_words,
-                self._slots,
-                self._num_points is not None,
-            )
+            positions, games = self._read_file(path, self._manifest.records.get(index))
         except DamagedFileError as error:
             return str(error)
         return _shard_of(index, path, positions, games), positions
+
+    def _read_file(self, path: Path, record: ShardRecord | None) -> tuple[Positions, HostArray]:
+        return read_shard(
+            path,
+            record and record.sha256,
+            self._game.name,
+            self._game.frame_words,
+            self._slots,
+            self._num_points is not None,
+        )
 
     def _remove(self, gone: Callable[[int], bool]) -> None:
         """Delete this process's shards whose index is `gone`, and incomplete files. The manifest is

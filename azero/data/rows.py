@@ -1,5 +1,5 @@
-"""Append-only files of JSON lines that survive a crash: an incomplete last line is skipped when
-reading, and cut off before the next one is written."""
+"""Append-only files of JSON lines that survive a crash: an incomplete last line is ignored by
+readers, and removed before the next row is written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import math
 import os
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -52,17 +51,13 @@ def read_rows(path: Path) -> list[Row]:
             continue
         try:
             row = json.loads(line)
-        except ValueError as error:
-            raise ValueError(
-                f"{path}, line {number} is not JSON: "
-                f"{line[:60].decode('utf-8', errors='replace')!r}; without that line, the "
-                f"others are read"
-            ) from error
+        except ValueError:
+            row = None
         if not isinstance(row, dict):
+            begins = line[:60].decode("utf-8", errors="replace")
             raise ValueError(
-                f"{path}, line {number} is not a JSON object: "
-                f"{line[:60].decode('utf-8', errors='replace')!r}; without that line, the "
-                f"others are read"
+                f"{path}, line {number} is not a JSON object: {begins!r}; remove that line to read "
+                "the others"
             )
         rows.append(row)
     return rows
@@ -129,10 +124,5 @@ class RowFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()

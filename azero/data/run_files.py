@@ -1,4 +1,4 @@
-"""The small files of a working directory, and how to read them at any time.
+"""The small files of a working directory, which can be read at any time.
 
 config.json      the resolved settings
 run.json         experiment, start, machine, versions, commit
@@ -191,7 +191,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """Return the name of the processor from Linux, else from Python's `platform`."""
+    """Return the name of the processor from Linux, otherwise from Python's `platform`."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
@@ -226,10 +226,12 @@ def _read_json(path: Path) -> dict[str, Any]:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"{path} is not valid JSON: {error}; without it, the run writes it again"
+            f"{path} is not valid JSON: {error}; if you delete it, the run writes it again"
         ) from error
     if not isinstance(data, dict):
-        raise ValueError(f"{path} does not hold a JSON object; without it, the run writes it again")
+        raise ValueError(
+            f"{path} does not hold a JSON object; if you delete it, the run writes it again"
+        )
     return data
 
 
@@ -249,5 +251,5 @@ def _read_samples(path: Path) -> list[StoredGame]:
         return [StoredGame(**values) for values in fields]
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
-            f"{path} does not hold sample games: {error}; without it, the others are shown"
+            f"{path} does not hold sample games: {error}; if you delete it, the others are shown"
         ) from error

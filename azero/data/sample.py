@@ -14,7 +14,7 @@ from azero.types import Array
 
 
 class Auxiliary(NamedTuple):
-    """What the auxiliary heads of a network learn from."""
+    """The targets of the auxiliary heads of a network."""
 
     root_value: Any
     """float32[B]: the root's value after the search, for the side to move."""

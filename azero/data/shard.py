@@ -79,7 +79,7 @@ ShardName = tuple[int, int]
 
 
 class Shard(NamedTuple):
-    """What is known of a shard file in the window."""
+    """A shard file in the window."""
 
     number: int
     path: Path

@@ -6,13 +6,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from types import TracebackType
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
 _THREADS = 2
-"""One gathers a batch while the other places one on the devices."""
+"""One gathers a batch while the other copies one to the devices."""
 
 
 class Stream(Generic[T]):
@@ -52,12 +51,7 @@ class Stream(Generic[T]):
     def __enter__(self) -> Stream[T]:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:

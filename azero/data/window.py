@@ -2,8 +2,8 @@
 from their shards.
 
 Positions are numbered in the order in which they are added, and so are the words of their policy
-targets. A position is read from the rings while they hold it, else from its shard; both hold the
-same bytes, so a sample never depends on the amount of memory.
+targets. A position is read from the rings while they hold it, otherwise from its shard; both hold
+the same bytes, so a sample never depends on the amount of memory.
 """
 
 from __future__ import annotations
@@ -185,18 +185,13 @@ class Window:
         """Append to the rings, each of which has a share of the memory in proportion to its part of
         the window."""
         kept = self._first, self._word_first[0]
-        bytes_wanted = [
-            (ring.last + len(new) - first) * ring.dtype.itemsize
-            for ring, new, first in zip((self._rows, self._words), (rows, words), kept, strict=True)
+        rings = list(zip((self._rows, self._words), (rows, words), kept, strict=True))
+        wanted = [
+            (ring.last + len(new) - first) * ring.dtype.itemsize for ring, new, first in rings
         ]
-        for ring, new, first, wanted in zip(
-            (self._rows, self._words), (rows, words), kept, bytes_wanted, strict=True
-        ):
-            ring.push(
-                new,
-                first,
-                int(self._memory * wanted / max(1, sum(bytes_wanted))) // ring.dtype.itemsize,
-            )
+        for (ring, new, first), size in zip(rings, wanted, strict=True):
+            share = int(self._memory * size / max(1, sum(wanted)))
+            ring.push(new, first, share // ring.dtype.itemsize)
 
     def _map(self, shard: Shard) -> Positions | HostArray:
         """Return the positions of a shard, mapped; the least recently used map is closed if there

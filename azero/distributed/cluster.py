@@ -41,8 +41,8 @@ host."""
 
 @contextlib.contextmanager
 def join_cluster(settings: RunConfig, workdir: Path) -> Iterator[ProcessLinks]:
-    """Join the other processes of the run, where there are any, and end with them: when one fails
-    or dies, all say so and stop. Call before anything touches a device.
+    """Join the other processes of the run, if there are any, and end with them: when one fails or
+    dies, all report it and stop. Call this before anything touches a device.
 
     Raises:
       ValueError: the processes cannot be joined; the text says why.
@@ -55,11 +55,9 @@ def join_cluster(settings: RunConfig, workdir: Path) -> Iterator[ProcessLinks]:
     except BaseException as error:
         line.wait_for_failure_notice()
         is_stopped = isinstance(error, KeyboardInterrupt)
+        reason = " ".join(str(error).split()) or type(error).__name__
         line.broadcast_failure(
-            "it was stopped"
-            if is_stopped
-            else " ".join(str(error).split()) or type(error).__name__,
-            EXIT_INTERRUPTED if is_stopped else 2,
+            "it was stopped" if is_stopped else reason, EXIT_INTERRUPTED if is_stopped else 2
         )
         if not isinstance(error, _EXPLAINED) and jax.distributed.is_initialized():
             traceback.print_exc()
@@ -99,7 +97,7 @@ def join(settings: RunConfig, workdir: Path) -> ProcessLinks:
 
 
 def _join_at(settings: RunConfig, coordinator: str, workdir: Path) -> ProcessLinks:
-    """Join at the address in the settings: first the rendezvous, then JAX's runtime on the same
+    """Join at the address in the settings: the rendezvous first, then JAX's runtime on the same
     port."""
     host, port = _parse_address(coordinator)
     bind = settings.coordinator_bind or host
@@ -127,8 +125,8 @@ def _join_at(settings: RunConfig, coordinator: str, workdir: Path) -> ProcessLin
 
 
 def _join_detected(settings: RunConfig) -> ProcessLinks:
-    """Join as JAX finds the cluster by itself, and open the line afterwards, at an address and with
-    a token that the lead tells through JAX."""
+    """Join through JAX's own cluster detection, then open the connections, at an address and with a
+    token that the lead sends through JAX."""
     with progress("joining the other processes that JAX finds"):
         _initialize(settings.join_seconds)
     count = jax.process_count()
@@ -176,8 +174,8 @@ def _initialize(seconds: int, **arguments: Any) -> None:
                 "HOST:PORT, run.num-processes, run.process-id"
             )
         raise ValueError(f"cannot join the other processes: {reason[:300]}") from error
-    # JAX takes SIGTERM for a notice that its own loop would ask for. Ours has its own
-    # (`azero.train.stopping`).
+    # JAX installs a SIGTERM handler for its own preemption notice; ours is
+    # `azero.train.stopping`.
     if before is not None and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, before)
 
@@ -195,11 +193,11 @@ def _parse_address(text: str) -> rendezvous.Address:
 def _numbers(
     settings: RunConfig, environment: Mapping[str, str]
 ) -> tuple[int, int, list[int] | None]:
-    """Return how many processes there are, which one this is, and which device of its host it has
-    alone (None: all of them).
+    """Return the number of processes, the index of this one, and the devices of its host that it
+    uses (None: all of them).
 
     Raises:
-      ValueError: neither the settings nor a launcher say so, or the numbers do not fit each other.
+      ValueError: neither the settings nor a launcher give them, or they do not fit each other.
     """
     count, process, local = settings.num_processes, settings.process_id, None
     for size, rank, local_rank in _LAUNCHERS:
@@ -225,15 +223,12 @@ def in_cluster(environment: Mapping[str, str]) -> bool:
     def number(name: str) -> int:
         return int(environment.get(name) or 1)
 
-    hosts = (
-        environment.get("TPU_PROCESS_ADDRESSES") or environment.get("TPU_WORKER_HOSTNAMES") or ""
-    )
+    counts = ("SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "MEGASCALE_NUM_SLICES")
+    lists = ("TPU_PROCESS_ADDRESSES", "TPU_WORKER_HOSTNAMES")
+    hosts = next((environment[name] for name in lists if environment.get(name)), "")
     return bool(
         environment.get("JAX_COORDINATOR_ADDRESS")
-        or max(
-            number("SLURM_NTASKS"), number("OMPI_COMM_WORLD_SIZE"), number("MEGASCALE_NUM_SLICES")
-        )
-        > 1
+        or any(number(name) > 1 for name in counts)
         or len([host for host in hosts.split(",") if host]) > 1
         or (_has_tpu(environment) and _tpu_vm_hosts(environment) > 1)
     )
@@ -251,8 +246,8 @@ def _has_tpu(environment: Mapping[str, str]) -> bool:
 
 
 def _tpu_vm_hosts(environment: Mapping[str, str]) -> int:
-    """Return how many hosts the slice of this Cloud TPU VM has, as Google's metadata server says; 1
-    where there is no such server."""
+    """Return the number of hosts of this Cloud TPU VM's slice from Google's metadata server; 1
+    without such a server."""
     server = environment.get("GCE_METADATA_IP", "metadata.google.internal")
     address = f"http://{server}/computeMetadata/v1/instance/attributes/worker-network-endpoints"
     try:

@@ -26,14 +26,14 @@ EXIT_INTERRUPTED = 75
 """Exit status if the same command can continue the run: after SIGTERM or SIGINT, or when another
 process is lost (EX_TEMPFAIL of sysexits.h)."""
 NOTICE_SECONDS = 3.0
-"""How long a process that fails waits to hear that another one failed first: the system closes a
+"""Time a failing process waits for the notice that another one failed first: the system closes a
 connection within milliseconds."""
 BEAT_SECONDS = 5.0
 """Interval of each process's heartbeats, sent from a separate thread that compiling and computing
 do not block."""
 HUNG_SECONDS = 120.0
-"""A process without a heartbeat for this long is taken to be stopped: the others would wait for it
-for ever."""
+"""A process without a heartbeat for this long counts as stopped: the others would wait for it
+forever."""
 _SEND_SECONDS = 5.0
 """A small message that the system does not accept within this time is dropped: the other end has
 stopped reading."""
@@ -46,8 +46,8 @@ Message = dict[str, Any]
 
 
 class ProcessLinks:
-    """This process's end of the line: the lead is connected with every other process, another one
-    with the lead alone. Without connections it does nothing."""
+    """This process's connections: the lead's to every other process, another process's only to the
+    lead. Without connections it does nothing."""
 
     def __init__(
         self, process: int, connections: dict[int, socket.socket], names: dict[int, str]
@@ -56,8 +56,8 @@ class ProcessLinks:
 
         Args:
           process: which process this is.
-          connections: by the process at the other end.
-          names: of all processes that are known, for messages.
+          connections: by the index of the process at the other end.
+          names: host names of the known processes, for messages.
         """
         self._process = process
         self._connections = dict(connections)
@@ -66,14 +66,14 @@ class ProcessLinks:
         self._is_over = threading.Event()
 
     def watch(self) -> None:
-        """Begin to watch the connections: when another process fails or dies, this one says so in a
-        line and ends."""
+        """Start watching the connections: when another process fails or dies, this one reports it
+        and ends."""
         if self._connections:
             threading.Thread(target=self._watch, name="line", daemon=True).start()
 
     def broadcast_failure(self, reason: str, status: int) -> None:
-        """Tell the others that this process ends and why; they end with `status`. What becomes of
-        them is no news from here on."""
+        """Tell the other processes that this one ends, and why; they end with `status`. Their ends
+        are not reported from here on."""
         self._is_over.set()
         self._send({"end": reason, "process": self._process, "status": status})
 
@@ -82,8 +82,8 @@ class ProcessLinks:
         self._send({"bye": True})
 
     def wait_for_failure_notice(self) -> None:
-        """Wait a moment for news that another process has failed, which ends this one, too: its
-        failure may be the cause of the error here."""
+        """Wait a moment for the notice that another process has failed, which ends this one, too:
+        its failure may be the cause of the error here."""
         if self._connections:
             time.sleep(NOTICE_SECONDS)
 
@@ -119,33 +119,20 @@ class ProcessLinks:
                     if self._is_over.is_set() or "bye" in message:
                         continue
                     if "end" in message:
-                        self._end(
-                            int(message["process"]),
-                            process,
-                            str(message["end"]),
-                            int(message["status"]),
-                        )
+                        ended, status = int(message["process"]), int(message["status"])
+                        self._end(ended, process, str(message["end"]), status)
                     else:
                         self._end(process, process, f"it is gone. {_CONTINUES}", EXIT_INTERRUPTED)
                 for process, when in list(heard.items()):
                     if time.monotonic() - when > HUNG_SECONDS and not self._is_over.is_set():
                         del heard[process]
-                        self._end(
-                            process,
-                            process,
-                            f"no heartbeat for {HUNG_SECONDS:g} s, so it seems to be stopped. "
-                            f"{_CONTINUES}",
-                            EXIT_INTERRUPTED,
-                        )
+                        seems = f"no heartbeat for {HUNG_SECONDS:g} s, so it seems to be stopped"
+                        self._end(process, process, f"{seems}. {_CONTINUES}", EXIT_INTERRUPTED)
 
     def _end(self, ended: int, heard_from: int, reason: str, status: int) -> None:
-        """Pass on that process `ended` has ended the run, and end this one."""
-        name = (
-            f"process {ended} ({self._names[ended]})"
-            if ended in self._names
-            else f"process {ended}"
-        )
-        say(f"azero: {name} ended the run: {reason}")
+        """Report and forward that process `ended` has ended the run, and end this one."""
+        host = f" ({self._names[ended]})" if ended in self._names else ""
+        say(f"azero: process {ended}{host} ended the run: {reason}")
         self._send({"end": reason, "process": ended, "status": status}, leave_out=heard_from)
         end_process(status)
 
@@ -167,7 +154,7 @@ def say(text: str) -> None:
 
 
 def keep_alive(connection: socket.socket) -> None:
-    """Let the system find out by itself when the machine at the other end is gone."""
+    """Make the system detect when the machine at the other end is gone (TCP keep-alive)."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _KEEPALIVE.items():
         if hasattr(socket, name):  # macOS has not all of them
@@ -228,7 +215,7 @@ def _take_message(buffer: bytearray) -> Message | None:
 
 @contextlib.contextmanager
 def progress(text: str, every: float = 8.0) -> Iterator[None]:
-    """Say every few seconds, for as long as the block runs, what this process waits for."""
+    """Print every few seconds, while the block runs, what this process is waiting for."""
     began = time.monotonic()
     with repeating(lambda: say(f"{text}: {time.monotonic() - began:.0f} s so far"), every):
         yield

@@ -1,9 +1,9 @@
 """Rendezvous of the processes of a run: all connect to process 0, which counts them, before
 anything else is started.
 
-Errors (an address, a number, a missing or duplicate process, a stranger) are found here and
-reported in one line. The connections stay open: they are the line over which the end of a process
-is noticed (`azero.distributed.line`).
+Errors (a wrong address or number, a missing, duplicate or foreign process) are found here and
+reported in one line. The connections stay open; they show when a process ends
+(`azero.distributed.line`).
 
 The lead sends a random number; a process answers with who it is, a random number of its own and the
 proof that it has the run's token (`azero.distributed.token`); when all have come, the lead sends
@@ -50,7 +50,7 @@ def listen(host: str, port: int) -> socket.socket:
     no other.
 
     Raises:
-      ValueError: the name means nothing, the address is not this host's, or the port cannot be had.
+      ValueError: the name is unknown, the address is not this host's, or the port is taken.
     """
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -252,7 +252,7 @@ def connect(
                     "proof": shows,
                 }
                 send(connection, hello)
-                # The lead's own patience ends first, and it says whom it missed.
+                # The lead stops waiting first, and names the processes that are missing.
                 answer = receive(connection, end - time.monotonic() + seconds)
     if answer and "end" in answer:
         raise ValueError(str(answer["end"])[:_SHOWN_CHARACTERS])
@@ -282,7 +282,7 @@ def _open_connection(addresses: Sequence[Address], end: float) -> socket.socket 
 
 def own_address() -> str:
     """Return the address under which other hosts most likely reach this one: that of the interface
-    which leads out, else that of its name."""
+    which leads out, otherwise that of its name."""
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(
             ("192.0.2.1", 9)

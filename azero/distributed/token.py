@@ -45,7 +45,7 @@ def load_or_create_token(workdir: Path) -> str:
 
 
 def wait_for_token(workdir: Path, process: int) -> str:
-    """Return the token that the lead has, as process `process`.
+    """Return the lead's token, as process `process`.
 
     Raises:
       ValueError: there is none, neither in the environment nor in the working directory.

@@ -27,15 +27,24 @@ class StartError(Exception):
 
 
 class Background(Generic[T]):
-    """Work in a thread of its own, and its result. The result may be there before the work is over:
-    `work` gets a function that gives it."""
+    """Work in a thread, and its result. The result may be available before the work is over: `work`
+    gets a function that sets it."""
 
     def __init__(self, work: Callable[[Callable[[T], None]], None]) -> None:
-        """Start `work(give)`, which calls `give` with the result once."""
+        """Start `work(give)`, which calls `give(result)` once."""
         self._result: Future[T] = Future()
         self._work = work
         self._thread = threading.Thread(target=self._run, name=_NAME, daemon=True)
         self._thread.start()
+
+    @classmethod
+    def of(cls, made: T | Background[T]) -> Background[T]:
+        """Return `made` itself if it is background work, else work that is over and gave it."""
+        if isinstance(made, Background):
+            return made
+        work = cls(lambda give: give(made))
+        work._thread.join()
+        return work
 
     def _run(self) -> None:
         try:
@@ -81,6 +90,29 @@ class Background(Generic[T]):
         return self.result()
 
 
+class ServedGame(Generic[T]):
+    """Base of the engines of all protocols: a game that may still be loading."""
+
+    def __init__(self, game: T | Background[T]) -> None:
+        self._loading = Background.of(game)
+        self.failure: BaseException | None = None
+        """Why the network cannot be loaded; set by the first command that needs it."""
+
+    @property
+    def game(self) -> T:
+        """The game, once it is loaded.
+
+        Raises:
+          StartError: it could not be loaded.
+        """
+        return self._loading.result()
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether the game is still being loaded."""
+        return not self._loading.is_ready()
+
+
 @contextlib.contextmanager
 def raising_causes() -> Iterator[None]:
     """Raise the cause of a StartError instead of it."""
@@ -91,8 +123,8 @@ def raising_causes() -> Iterator[None]:
 
 
 def exit_if_busy() -> None:
-    """End the process at once, with status 0, if background work is still running: Python would
-    wait for it at exit, or crash."""
+    """End the process at once with status 0 if background work is still running: at exit Python
+    would wait for it, or crash."""
     if any(thread.name == _NAME for thread in threading.enumerate()):
         for stream in (sys.stdout, sys.stderr):
             stream.flush()

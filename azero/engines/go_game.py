@@ -4,6 +4,7 @@ stones, moves of either side in any order.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -26,7 +27,7 @@ games with people."""
 
 
 class GoGame:
-    """One game of Go, and the session that thinks about it.
+    """One game of Go, and the session that searches it.
 
     Colours are 0 for Black and 1 for White. Every method that changes the game either succeeds or
     raises ValueError and leaves it as it was.
@@ -42,7 +43,7 @@ class GoGame:
         any_shape: bool = False,
         is_interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Begin a game on an empty board of `shape`; `any_shape` allows other boards, else the
+        """Begin a game on an empty board of `shape`; `any_shape` allows other boards, otherwise the
         thinker's net fits only this one."""
         self.komi = komi
         self.rules = rules
@@ -83,11 +84,7 @@ class GoGame:
 
     def is_from(self, black: Sequence[int], white: Sequence[int]) -> bool:
         """Whether the game began with just these stones, given in rising order."""
-        flat = self.first_board.reshape(-1)
-        return (
-            list(black) == np.flatnonzero(flat > 0).tolist()
-            and list(white) == np.flatnonzero(flat < 0).tolist()
-        )
+        return (list(black), list(white)) == _points_of(self.first_board)
 
     @property
     def moves(self) -> list[tuple[int, int]]:
@@ -100,12 +97,12 @@ class GoGame:
         return self.komi + self.rules.bonus(self.num_handicap)
 
     def _go(self, shape: tuple[int, int]) -> Game:
-        """Return what the thinker plays."""
+        """Return the rules for the thinker, with the handicap's komi."""
         return cast(Game, self._board_rules(shape, self.rules, self.effective_komi))
 
     @staticmethod
     def _board_rules(shape: tuple[int, int], rules: Rules, komi: float = 0.5) -> Go:
-        """Return what is legal, which komi has no part in."""
+        """Return the rules that decide legality; komi does not matter."""
         return Go(
             shape,
             komi=komi,
@@ -115,13 +112,10 @@ class GoGame:
         )
 
     def check_shape(self, shape: tuple[int, int]) -> None:
-        """Raise ValueError if there is no playing on a board of `shape`; the message says on which
-        there is."""
+        """Raise ValueError, with the sizes that are possible, if `shape` cannot be played."""
         if self.only_shape is not None and shape != self.only_shape:
-            raise ValueError(
-                f"unacceptable size: the network plays "
-                f"{self.only_shape[1]}x{self.only_shape[0]} only"
-            )
+            rows, columns = self.only_shape
+            raise ValueError(f"unacceptable size: the network plays {columns}x{rows} only")
         if not all(SMALLEST <= side <= LARGEST for side in shape):
             raise ValueError(f"unacceptable size: sides are {SMALLEST} to {LARGEST}")
 
@@ -171,9 +165,8 @@ class GoGame:
             try:
                 positions.append(turned(positions[-1], colour).play(action))
             except ValueError as error:
-                raise ValueError(
-                    f"move {number} of this game is illegal under these rules"
-                ) from error
+                problem = f"move {number} of this game is illegal under these rules"
+                raise ValueError(problem) from error
         self.session.restore(positions)
 
     def play(self, colour: int, action: int) -> None:
@@ -187,54 +180,41 @@ class GoGame:
         self._actions.append(action)
 
     def undo(self) -> None:
-        """Take the last move back; handicap and set-up stones are no moves."""
+        """Take back the last move; handicap and set-up stones are not moves."""
         self.session.undo()
         self._colours.pop()
         self._actions.pop()
 
     def snapshot(self) -> Any:
-        """Return all there is to know of the game, for `restore`."""
-        return (
-            self.komi,
-            self.rules,
-            self.num_handicap,
-            self._first,
-            list(self._colours),
-            list(self._actions),
-            self.session.positions,
-        )
+        """Return the state of the game, for `restore`."""
+        own = {name: copy.copy(value) for name, value in vars(self).items() if name != "session"}
+        return own, self.session.positions
 
     def restore(self, kept: Any) -> None:
-        """Bring back what `snapshot` returned."""
-        (
-            self.komi,
-            self.rules,
-            self.num_handicap,
-            self._first,
-            self._colours,
-            self._actions,
-            positions,
-        ) = kept
+        """Restore what `snapshot` returned."""
+        own, positions = kept
+        vars(self).update(own)
         self.session.restore(positions)
         self.session.game = self._go(self.shape)
 
     def begin_to_prepare(self) -> None:
-        """Load the network and compile what a game needs in a thread of its own; the playouts that
+        """Load the network and compile the programs of a game in the background; the playouts that
         judge dead stones come last."""
         self.session.begin_to_prepare(lambda: go_status.prepare(self.shape))
 
     def with_turn(self, colour: int) -> Position:
-        """Return the current position with `colour` to move, fit to be thought about."""
+        """Return the current position with `colour` to move, unfinished so that it can be
+        searched."""
         return turned(self.position, colour)
 
 
 def turned(position: Position, colour: int) -> Position:
-    """Return `position` with `colour` to move and the game not over; the same object if that is how
-    it is.
+    """Return `position` with `colour` to move and the game not over; the same object if nothing
+    changes.
 
-    Another side to move is no pass: the passes in a row stay as they are, the boards before it
-    count for repetition. A game that ended by two passes goes on, as it does on servers when the
-    players disagree about dead stones. One that ended by its length starts over from the board.
+    Changing the side to move is not a pass: the count of passes stays, and earlier boards still
+    count as repetitions. A game that ended by two passes continues, as on servers when the players
+    disagree about dead stones. A game that ended by its length starts over from its final board.
     """
     if position.to_play == colour and not position.is_over:
         return position
@@ -253,10 +233,10 @@ def turned(position: Position, colour: int) -> Position:
 
 def _set_up(game: Go, board: np.ndarray, to_play: int) -> Position:
     """Return the beginning of a game with the stones of `board` int8[H, W] on it."""
+    return Position.of_state(cast(Game, game), game.host_setup(*_points_of(board), to_play))
+
+
+def _points_of(board: np.ndarray) -> tuple[list[int], list[int]]:
+    """Return Black's and White's points on `board` int8[H, W], in rising order."""
     flat = board.reshape(-1)
-    return Position.of_state(
-        cast(Game, game),
-        game.host_setup(
-            np.flatnonzero(flat > 0).tolist(), np.flatnonzero(flat < 0).tolist(), to_play
-        ),
-    )
+    return np.flatnonzero(flat > 0).tolist(), np.flatnonzero(flat < 0).tolist()

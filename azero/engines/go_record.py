@@ -71,20 +71,14 @@ def replay(game: GoGame, record: GameRecord, before: int | None = None) -> None:
     kept = game.snapshot()
     try:
         game.clear(record.board_shape)
-        if (
-            record.komi is not None
-            and abs(record.komi) <= math.prod(record.board_shape)
-            and not (2 * record.komi) % 1
-        ):
-            game.set_komi(record.komi)
-        if record.black_points or record.white_points or record.to_play:
-            handicap = (
-                len(record.black_points) if record.to_play == 1 and not record.white_points else 0
-            )
-            game.set_up(record.black_points, record.white_points, record.to_play, handicap)
-        for number, (colour, action) in enumerate(
-            record.moves[: None if before is None else before - 1], start=1
-        ):
+        komi, black, white = record.komi, record.black_points, record.white_points
+        if komi is not None and abs(komi) <= math.prod(record.board_shape) and not 2 * komi % 1:
+            game.set_komi(komi)
+        if black or white or record.to_play:
+            handicap = len(black) if record.to_play == 1 and not white else 0
+            game.set_up(black, white, record.to_play, handicap)
+        moves = record.moves[: None if before is None else before - 1]
+        for number, (colour, action) in enumerate(moves, start=1):
             try:
                 game.play(colour, action)
             except ValueError as error:

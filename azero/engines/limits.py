@@ -39,7 +39,7 @@ class Settings:
     _clocks: dict[int, Clock] = field(default_factory=dict)
 
     def new_game(self) -> None:
-        """Restart both clocks and forget the last game."""
+        """Restart both clocks and reset the state of the last game."""
         self.result, self.may_ponder = "", False
         self._hopeless = {}
         self._clocks = {}
@@ -51,7 +51,7 @@ class Settings:
         self._clocks = {}
 
     def set_time_left(self, colour: int, seconds: float, stones: int) -> None:
-        """Set one side's clock; `stones` is 0 in main time, else the stones (Canadian) or the
+        """Set one side's clock; `stones` is 0 in main time, otherwise the stones (Canadian) or the
         periods (Japanese, as KGS has it) that are left."""
         clock = self._control or Clock(main_seconds=seconds)
         if stones == 0:
@@ -71,18 +71,14 @@ class Settings:
         """Return when to stop thinking about the next move, of `colour`, on a board of `num_points`
         after `num_moves` moves of both sides."""
         clock = self._clock(colour)
-        budget = (
-            None
-            if clock is None
-            else thinking_seconds(clock, num_moves, num_points, self.lag_seconds)
-        )
-        bounds = [
-            seconds for seconds in (self.seconds, budget, self._most_seconds) if seconds is not None
-        ]
-        return Limits(visits=self.visits, playouts=self.playouts, seconds=min(bounds, default=None))
+        bounds = [self.seconds, self._most_seconds]
+        if clock is not None:
+            bounds.append(thinking_seconds(clock, num_moves, num_points, self.lag_seconds))
+        seconds = min((bound for bound in bounds if bound is not None), default=None)
+        return Limits(visits=self.visits, playouts=self.playouts, seconds=seconds)
 
     def spend(self, colour: int, seconds: float) -> None:
-        """Take time off a side's clock, for controllers that do not say how it stands."""
+        """Subtract time from a side's clock, for controllers that send no time_left."""
         clock = self._clock(colour)
         if clock is not None and self._control is not None:
             left = clock.after(seconds) or clock._replace(main_seconds=0.0, period_left=0.0)
@@ -92,8 +88,8 @@ class Settings:
         return self._clocks.get(colour, self._control)
 
     def wants_to_resign(self, colour: int, value: float) -> bool:
-        """Take note of what a side thinks of its position, and say whether it has been hopeless for
-        long enough."""
+        """Record a side's value of its position; return whether it has been below the threshold for
+        enough moves in a row."""
         count = self._hopeless.get(colour, 0) + 1 if value <= self.resign_threshold else 0
         self._hopeless[colour] = count
         return self.allows_resignation and count >= self.resign_turns
@@ -102,13 +98,9 @@ class Settings:
         """Return a parameter under KataGo's name as text."""
         field_name = _known(name)
         value = getattr(self, field_name)
-        return (
-            "unlimited"
-            if value is None
-            else str(value).lower()
-            if isinstance(value, bool)
-            else f"{value:g}"
-        )
+        if value is None:
+            return "unlimited"
+        return str(value).lower() if isinstance(value, bool) else f"{value:g}"
 
     def set_param(self, name: str, text: str) -> None:
         """Set a parameter under KataGo's name from text."""
@@ -137,13 +129,9 @@ def _count(text: str) -> int | None:
     return int(text)
 
 
-def _duration(text: str) -> float | None:
-    if text.lower() == "unlimited":
+def _between(text: str, least: float, most: float, or_unlimited: bool = False) -> float | None:
+    if or_unlimited and text.lower() == "unlimited":
         return None
-    return _between(text, 0.0, 1e9)
-
-
-def _between(text: str, least: float, most: float) -> float:
     try:
         value = float(text)
     except ValueError:
@@ -162,7 +150,7 @@ def _flag(text: str) -> bool:
 _PARAMETERS = {
     "maxVisits": ("visits", _count),
     "maxPlayouts": ("playouts", _count),
-    "maxTime": ("seconds", _duration),
+    "maxTime": ("seconds", lambda text: _between(text, 0.0, 1e9, or_unlimited=True)),
     "ponderingEnabled": ("ponders", _flag),
     "lagBuffer": ("lag_seconds", lambda text: _between(text, 0.0, 60.0)),
     "allowResignation": ("allows_resignation", _flag),

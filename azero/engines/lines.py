@@ -28,12 +28,12 @@ class InputLine(NamedTuple):
 class LineReader:
     """The lines of a byte stream in the order in which they came.
 
-    A line beyond the limit is cut off there and marked, and the rest of it is thrown away while it
-    is read: an endless line cannot fill the memory.
+    A line beyond the limit is cut off there and marked; the rest of it is discarded as it is read,
+    so that an endless line cannot fill the memory.
     """
 
     def __init__(self, stream: IO[bytes], longest: int = 65_536) -> None:
-        """Start to read `stream`, which must not be used by anybody else; `longest` is in bytes."""
+        """Start reading `stream`, which nothing else may read; `longest` is in bytes."""
         self._stream = stream
         self._longest = longest
         self._lines: queue.Queue[InputLine | None] = queue.Queue(maxsize=100_000)
@@ -47,8 +47,7 @@ class LineReader:
         return not self._lines.empty()
 
     def take(self) -> InputLine | None:
-        """Wait for the next line and return it; None at the end of the input, from then on
-        always."""
+        """Wait for the next line and return it; None at the end of the input and ever after."""
         line = self._lines.get()
         if line is None:
             self._lines.put(None)
@@ -85,8 +84,8 @@ class LineReader:
 
 
 class LineWriter:
-    """Lines out, from any thread, each one whole. A reader who has gone away is no error: nothing
-    more is written."""
+    """Lines out, from any thread, each one whole. A closed pipe is not an error: nothing more is
+    written."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -118,6 +117,6 @@ def standard_streams() -> tuple[IO[bytes], IO[bytes]]:
 
 
 def say(text: str) -> None:
-    """Print a line for people on standard error."""
+    """Print a line on standard error."""
     with contextlib.suppress(OSError, ValueError):
         print(text, file=sys.stderr, flush=True)

@@ -18,8 +18,8 @@ from azero.players.uci_go import START
 
 
 class MoveGame:
-    """One game, and the session that thinks about it. What has been played before is not played
-    again when a longer list of moves comes."""
+    """One game, and the session that searches it. A longer list of moves is played from where the
+    known one ends."""
 
     def __init__(self, game: Game, make_thinker: MakeThinker) -> None:
         """Begin at the start of `game`, which has a notation; nothing is compiled before the
@@ -41,12 +41,12 @@ class MoveGame:
         return self.session.position
 
     def prepare(self) -> None:
-        """Load and compile all that a game may need, so that no clock waits for it."""
+        """Load and compile everything a game may need, so that no clock runs meanwhile."""
         self.compile_positions()
         self.session.prepare()
 
     def begin_to_prepare(self) -> None:
-        """Compile what positions need; the rest follows in a thread of its own."""
+        """Compile what positions need; compile the rest in the background."""
         self.compile_positions()
         self.session.begin_to_prepare()
 
@@ -58,7 +58,7 @@ class MoveGame:
         self.position.play(int(np.argmax(self.position.legal)))
 
     def new_game(self) -> None:
-        """Begin at the start, and forget what the last game taught the search."""
+        """Begin at the start position with an empty tree."""
         self._start, self._names = START, []
         self.session.start(Position.start(self.game))
 
@@ -67,8 +67,8 @@ class MoveGame:
         or a position in text.
 
         Raises:
-          ValueError: the position or a move is not possible; the number of the move is named, and
-            the game stays as it was.
+          ValueError: the position or a move is not legal; the move's number is named, and the game
+            is unchanged.
         """
         is_same = start == self._start
         known = next(

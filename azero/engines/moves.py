@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Choice(NamedTuple):
-    """What the engine wants to do."""
+    """The engine's decision."""
 
     action: int
     resigns: bool
@@ -33,8 +33,8 @@ def choose_move(
     on_progress: Callable[[Analysis], None] | None = None,
     progress_seconds: float = 1.0,
 ) -> Choice:
-    """Think about the current position with `colour` to move, within the limits of the settings,
-    and choose. Nothing is played."""
+    """Search the current position with `colour` to move within the limits of the settings, and
+    choose a move. Nothing is played."""
     position = game.with_turn(colour)
     limits = settings.limits(colour, len(game.moves), game.board.size)
     analysis = game.session.think(
@@ -46,38 +46,27 @@ def choose_move(
     )
     settings.thinking_seconds += analysis.seconds
     settings.spend(colour, analysis.seconds)
-    action = (
-        analysis.moves[0].action
-        if analysis.moves
-        else best_unsearched(position, analysis, restriction)
-    )
-    return Choice(action, may_resign and settings.wants_to_resign(colour, analysis.value), analysis)
+    resigns = may_resign and settings.wants_to_resign(colour, analysis.value)
+    return Choice(best_action(position, analysis, restriction), resigns, analysis)
 
 
-def best_unsearched(position: Position, analysis: Analysis, restriction: Restriction | None) -> int:
-    """Return the network's favourite where the search had time for nothing."""
+def best_action(
+    position: Position, analysis: Analysis, restriction: Restriction | None = None
+) -> int:
+    """Return the best move; if the search had no time at all, the network's most probable one."""
+    if analysis.moves:
+        return analysis.moves[0].action
     left = position.legal if restriction is None else restriction.first_moves(position)
     return int(np.where(left, analysis.raw_policy, -1.0).argmax())
 
 
 def unvisited_moves(position: Position, analysis: Analysis) -> list[MoveInfo]:
-    """Return the legal moves without visits, the likeliest first, as if they were worth what the
-    root is."""
+    """Return the legal moves without visits, the most probable first, with the root's value."""
     seen = {info.action for info in analysis.moves}
     order = np.argsort(-analysis.raw_policy, kind="stable")
     rest = [int(action) for action in order if position.legal[action] and int(action) not in seen]
-    return [
-        MoveInfo(
-            action,
-            0,
-            analysis.value,
-            float(analysis.raw_policy[action]),
-            analysis.value,
-            (action,),
-            (0,),
-        )
-        for action in rest
-    ]
+    value, policy = analysis.value, analysis.raw_policy
+    return [MoveInfo(a, 0, value, float(policy[a]), value, (a,), (0,)) for a in rest]
 
 
 def win_rate(value: float) -> float:

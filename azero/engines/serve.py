@@ -60,9 +60,8 @@ def load_go(
     _, config = resolve(spec)
     board = config.game.build()
     if not isinstance(board, Go):
-        raise ValueError(
-            f"{spec.name} plays {board.name}; this protocol is for Go (azero play plays every game)"
-        )
+        problem = "this protocol is for Go (azero play plays every game)"
+        raise ValueError(f"{spec.name} plays {board.name}; {problem}")
     _say_loading(spec)
     rules = Rules(board.superko, board.suicide)
     game = GoGame(
@@ -106,7 +105,7 @@ def play_in_terminal(source: Source, visits: int, colour: str, komi: float | Non
     with console.status("loading ..."):
         game = load_human_game(source, visits, colour, komi)
     Terminal(game.session, game.limits, console, human=game.human).run(
-        console.input if sys.stdin.isatty() else _read_plain
+        console.input if sys.stdin.isatty() else lambda prompt: input()
     )
 
 
@@ -154,10 +153,6 @@ def side_of(colour: str, game: Game) -> int:
 def _say_loading(spec: ThinkerSpec) -> None:
     search = f", {ENGINE}" if isinstance(spec, NetworkSpec) and spec.search is None else ""
     say(f"azero: loading {spec.name}{search} ...")
-
-
-def _read_plain(prompt: str) -> str:
-    return input()
 
 
 def _visits(spec: ThinkerSpec, visits: int | None) -> int | None:

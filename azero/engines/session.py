@@ -15,7 +15,7 @@ from azero.engines.lines import say
 from azero.games.game import Game
 from azero.players.player import Player, Position
 from azero.players.points import PointsEstimate
-from azero.players.thinking import Analysis, Limits, Restriction, Thinker
+from azero.players.thinking import Analysis, Limits, Restriction, Thinker, empty_analysis
 
 
 class ThinkingPlayer(Thinker, Player, Protocol):
@@ -37,14 +37,14 @@ MakeThinker = Callable[[Game], ThinkingPlayer]
 
 
 class Session:
-    """The positions of a game, and who thinks about them.
+    """The positions of a game, and the thinker that searches them.
 
     `game` is the rules by which the thinker plays; it may be set at any time. The positions may be
     of a game that differs from it in what decides the result alone (komi), so that the rules need
     not be compiled for every komi.
 
-    The thinker keeps its tree from position to position as long as the game goes on by single
-    moves; whatever else happens (undo, set-up stones, another side to move) makes it forget.
+    The thinker keeps its tree from position to position as long as the game continues by single
+    moves; anything else (undo, set-up stones, another side to move) clears it.
     """
 
     def __init__(
@@ -116,10 +116,10 @@ class Session:
         self._positions.append(following)
 
     def undo(self) -> None:
-        """Take the last move back.
+        """Take back the last move.
 
         Raises:
-          ValueError: there is none.
+          ValueError: there is no move to take back.
         """
         if not self.num_moves:
             raise ValueError("no move to take back")
@@ -127,7 +127,7 @@ class Session:
         self.forget()
 
     def forget(self) -> None:
-        """Make the thinker forget its tree."""
+        """Clear the thinker's tree."""
         if self._preparation is not None and self._preparation.is_ready():
             self._take_prepared()
         if self._thinker is not None:
@@ -141,8 +141,8 @@ class Session:
                 self._thinker = (self._prepared_for, thinker)
 
     def load_thinker(self) -> ThinkingPlayer:
-        """Return the thinker, made when it is first needed and again for another board; other
-        changes of the rules it takes in with the position.
+        """Return the thinker. It is made when first needed, and again for another board; it learns
+        other changes of the rules from the position.
 
         Raises:
           StartError: it was being prepared, and that failed.
@@ -154,8 +154,8 @@ class Session:
         return self._thinker[1]
 
     def prepare(self, quietly: bool = False) -> None:
-        """Make the thinker and compile everything that it needs, or wait until that is done where
-        it has begun.
+        """Make the thinker and compile everything that it needs, or wait for the preparation that
+        has begun.
 
         Raises:
           StartError: that failed.
@@ -166,14 +166,14 @@ class Session:
         self._preparation.finish()
 
     def begin_to_prepare(self, *others: Callable[[], object], quietly: bool = False) -> None:
-        """Make the thinker and compile what it needs, and then `others`, in a thread of its own:
-        what answers first comes first. Standard error says so."""
-        announce, game, position = (
-            _say_nothing if quietly else say,
-            self.game,
-            self._known(self.position),
-        )
+        """Make the thinker and compile what it needs, then call `others`, in the background.
+        Progress goes to standard error."""
+        game, position = self.game, self._known(self.position)
         self._prepared_for = game
+
+        def announce(text: str) -> None:
+            if not quietly:
+                say(text)
 
         def work(give: Callable[[ThinkingPlayer], None]) -> None:
             announce("preparing the network and the search ...")
@@ -194,8 +194,8 @@ class Session:
         self._preparation = Background(work)
 
     def can_think(self, seconds: float = 0.0) -> bool:
-        """Wait at most so long, and say whether nothing has to be waited for any more before
-        thinking (or preparing has failed)."""
+        """Wait at most `seconds`; return whether the thinker is ready (or preparing it has
+        failed)."""
         return self._preparation is None or self._preparation.is_ready(seconds)
 
     def think(
@@ -211,27 +211,19 @@ class Session:
     ) -> Analysis:
         """Think about `position`, which is the current one or that with another side to move.
 
-        `is_endless` thinking has no limits and ends as soon as input waits; `should_stop` ends any
-        other. For the rest see `Thinker.think`. While the thinker is still being prepared this
-        waits for it, and what the wait takes is taken off the time to think; thinking that is ended
-        before gives no moves.
+        An `is_endless` search has no limits and ends as soon as input waits; `should_stop` ends any
+        other. For the rest see `Thinker.think`. This waits for a thinker that is still being
+        prepared, and subtracts the wait from the time to think; a search that is stopped before it
+        begins has no moves.
 
         Raises:
           StartError: the thinker was being prepared, and that failed.
         """
         began = time.perf_counter()
-        stop = self._is_interrupted if is_endless else should_stop or _never
+        stop = self._is_interrupted if is_endless else should_stop or (lambda: False)
         while not self.can_think(WAIT_SECONDS):
             if stop():
-                return Analysis(
-                    (),
-                    0.0,
-                    0,
-                    0,
-                    0.0,
-                    np.zeros(position.game.num_actions, np.float32),
-                    time.perf_counter() - began,
-                )
+                return empty_analysis(position, seconds=time.perf_counter() - began)
         if position is not self.position:
             self.forget()
         thinker, waited = self.load_thinker(), time.perf_counter() - began
@@ -248,8 +240,7 @@ class Session:
         return dataclasses.replace(analysis, seconds=analysis.seconds + waited)
 
     def ponder(self) -> None:
-        """Think about the current position until input waits; a position that is over is not
-        thought about."""
+        """Search the current position until input waits; do nothing if the game is over."""
         if not self.position.is_over and not self._is_interrupted():
             self.load_thinker().think(
                 self._known(self.position), Limits(), should_stop=self._is_interrupted
@@ -272,19 +263,8 @@ class Session:
 
     def _known(self, position: Position) -> Position:
         """Return `position` under the thinker's rules."""
-        return (
-            position
-            if position.game == self.game
-            else dataclasses.replace(position, game=self.game)
-        )
-
-
-def _never() -> bool:
-    return False
-
-
-def _say_nothing(text: str) -> None:
-    pass
+        is_same = position.game == self.game
+        return position if is_same else dataclasses.replace(position, game=self.game)
 
 
 def without_history(position: Position) -> Position:

@@ -20,7 +20,7 @@ DEFAULTS = {"go": "go9", "chess": "chess-endings"}
 
 @dataclass(frozen=True)
 class Source:
-    """Who plays."""
+    """The player of a command."""
 
     who: Annotated[Positional[str | None], tyro.conf.arg(metavar="[PLAYER]")] = None
     """A network that ships (go9; azero models lists them), the directory of a run or of an exported

@@ -39,10 +39,10 @@ value error in [0, 1]: float32[B]"""
 
 
 class Outcomes(NamedTuple):
-    """What a network said of T positions."""
+    """A network's predictions of T positions."""
 
     rank: HostArray
-    """int32[T]: how many actions it held more likely than the one played."""
+    """int32[T]: number of actions with a higher probability than the one played."""
     log_probability: HostArray
     """float32[T]: of the move played, in nats."""
     value_error: HostArray
@@ -55,8 +55,7 @@ class Outcomes(NamedTuple):
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over positions with its 95% interval; positions of one game are not taken as
-    independent."""
+    """A mean over positions with its 95% interval; positions of one game count as dependent."""
 
     value: float
     low: float
@@ -96,22 +95,14 @@ def make_scorer(game: Game, network: Network, symmetries: bool = False) -> Score
     count = game.num_symmetries if symmetries else 1
 
     def evaluate(params: PyTree, planes: Array) -> tuple[Array, Array]:
+        if count == 1:
+            return network.infer(params, planes)
         answers = []
         for symmetry in map(jnp.int32, range(count)):
-            turned = (
-                jax.vmap(game.transform_planes, (0, None))(planes, symmetry)
-                if count > 1
-                else planes
-            )
+            turned = jax.vmap(game.transform_planes, (0, None))(planes, symmetry)
             logits, value = network.infer(params, turned)
-            answers.append(
-                (
-                    jax.vmap(game.inverse_transform_policy, (0, None))(logits, symmetry)
-                    if count > 1
-                    else logits,
-                    value,
-                )
-            )
+            back = jax.vmap(game.inverse_transform_policy, (0, None))(logits, symmetry)
+            answers.append((back, value))
         logits, value = (jnp.stack(parts).mean(axis=0) for parts in zip(*answers, strict=True))
         return logits, value
 
@@ -151,13 +142,8 @@ def score_positions(
     for first in range(0, len(position), batch_size):
         chosen = position[first : first + batch_size]
         padded = np.resize(chosen, batch_size)  # one shape, one compilation
-        result = score(
-            params,
-            unpack(
-                game,
-                place_samples(mesh, samples_at(rows, padded[share(batch_size)], game.num_frames)),
-            ),
-        )
+        samples = samples_at(rows, padded[share(batch_size)], game.num_frames)
+        result = score(params, unpack(game, place_samples(mesh, samples)))
         parts.append([whole(column)[: len(chosen)] for column in result])
         if on_batch is not None:
             on_batch(first + len(chosen))
@@ -165,13 +151,8 @@ def score_positions(
         np.concatenate(columns) for columns in zip(*parts, strict=True)
     )
     games = np.cumsum(rows["ply"] == 0)
-    return Outcomes(
-        rank,
-        log_probability,
-        value_error,
-        rows["ply"][position].astype(np.int32) + 1,
-        games[position],
-    )
+    moves = rows["ply"][position].astype(np.int32) + 1
+    return Outcomes(rank, log_probability, value_error, moves, games[position])
 
 
 def summarise(outcomes: Outcomes, moves: str = "all") -> Accuracy:
@@ -214,11 +195,8 @@ def clustered_mean(values: HostArray, game: HostArray) -> Mean:
     if number < 2:
         return Mean(mean, -np.inf, np.inf)
     residual = sums - mean * counts
-    half = (
-        NORMAL_95
-        * float(np.sqrt(number / (number - 1) * np.square(residual).sum()))
-        / int(counts.sum())
-    )
+    deviation = float(np.sqrt(number / (number - 1) * np.square(residual).sum()))
+    half = NORMAL_95 * deviation / int(counts.sum())
     return Mean(mean, mean - half, mean + half)
 
 

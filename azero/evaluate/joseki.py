@@ -23,7 +23,7 @@ Corner = tuple[CornerMove, ...]
 
 @dataclass(frozen=True)
 class Frequency:
-    """How often a sequence occurs."""
+    """The frequency of a sequence."""
 
     sequence: str
     """As `parse_sequence` reads it."""

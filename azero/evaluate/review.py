@@ -1,5 +1,4 @@
-"""Going through a finished game of Go move by move: what each move was worth, and what would have
-been better."""
+"""Reviewing a finished game of Go: the loss of each move, and the better one."""
 
 from __future__ import annotations
 
@@ -29,15 +28,15 @@ class ReviewedMove:
     """0 Black, 1 White."""
     action: int
     value: float
-    """What the search expected before the move."""
+    """The search's value before the move."""
     value_after: float
-    """What it expected after the move."""
+    """The search's value after the move."""
     best: int
     """The move it would have chosen; the move itself if there was nothing to search."""
     line: tuple[int, ...]
     """The play it expected, beginning with `best`."""
     visits: int
-    """Of the position."""
+    """Visits of the position's search."""
     prior: float
     """The network's probability of the move that was played."""
     board: np.ndarray
@@ -59,7 +58,7 @@ class ReviewedMove:
 
 @dataclass(frozen=True)
 class Review:
-    """A game with what a player thinks of it."""
+    """A reviewed game."""
 
     record: GameRecord
     moves: tuple[ReviewedMove, ...]
@@ -75,7 +74,7 @@ class Review:
     """Why the review ends before the record does; empty if it does not."""
 
     def mistakes(self, number: int, smallest: float = 0.0) -> list[ReviewedMove]:
-        """Return the moves that gave most away, the worst first, each more than `smallest`."""
+        """Return the `number` worst moves with a loss above `smallest`, the worst first."""
         return sorted(
             (move for move in self.moves if move.loss > smallest), key=lambda move: -move.loss
         )[:number]
@@ -96,7 +95,7 @@ def review_game(
     of Black before White's first are handicap stones.
 
     Args:
-      thinker: who thinks; its tree is kept from move to move.
+      thinker: analyses the positions; its tree is kept from move to move.
       record: the game.
       game: the rules, on the record's board.
       limits: of every position.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from azero.config import find
@@ -33,13 +34,19 @@ def make(name: str, **options: Any) -> Game:
     komi=7.0)`.
 
     Raises:
-      ValueError: the name is not in the table, or an option is out of range.
+      ValueError: there is no such game or option, or an option is out of range.
     """
     if name not in GameConfig.KINDS:
         raise ValueError(
             f"unknown game {name!r}; the games are: {', '.join(sorted(GameConfig.KINDS))}"
         )
-    game: Game = find(GameConfig.kind(name).RULES)(**options)
+    rules = find(GameConfig.kind(name).RULES)
+    known = inspect.signature(rules).parameters
+    if unknown := [option for option in options if option not in known]:
+        raise ValueError(
+            f"make({name!r}) has no option {unknown[0]!r}; the options are: {', '.join(known)}"
+        )
+    game: Game = rules(**options)
     return game
 
 

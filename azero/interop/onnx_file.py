@@ -96,7 +96,8 @@ class OnnxNetwork:
         """Open a file; `threads` 0 is one for each core.
 
         Raises:
-          ValueError: there is no such file, it is none of `write_onnx`, or the package onnxruntime
+          ValueError: there is no such file, `write_onnx` did not write it, or the package
+          onnxruntime
             is not installed.
         """
         runtime = _require("onnxruntime")

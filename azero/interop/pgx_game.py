@@ -113,7 +113,7 @@ class PgxGame:
 
     @property
     def num_planes(self) -> int:
-        """What is left of the observation behind its rows and columns."""
+        """The trailing dimensions of the observation, after its rows and columns."""
         return math.prod(self.shape) // math.prod(self.board_shape)
 
     @property

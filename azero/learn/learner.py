@@ -50,7 +50,7 @@ class TrainState:
 
 
 LossFn = Callable[[LearnerConfig, Outputs, Batch], Losses]
-"""What is minimised: the policy's loss, the value's times `value_weight`, and those of auxiliary
+"""The minimised loss: the policy's loss, the value's times `value_weight`, and those of auxiliary
 heads times their weights."""
 
 
@@ -131,7 +131,7 @@ def make_learner(
 
 
 class _PureFunctions(NamedTuple):
-    """What a learner compiles; see `Learner`."""
+    """The compiled functions of a learner; see `Learner`."""
 
     init: Callable[[Array], TrainState]
     step: Callable[[TrainState, Batch], tuple[TrainState, Metrics]]

@@ -128,7 +128,7 @@ def reinforce_losses(logits: Array, advantage: Array, weights: Array, allowed: A
 def _mean_with_target(weights: Array) -> Callable[[Array], Array]:
     """Return the mean of float32[B] over the positions whose row of `weights` [B, A] is not zero.
 
-    It is 0 where there is none.
+    It is 0 without such a head.
     """
     has_target = jnp.any(weights > 0, axis=-1)
     count = jnp.maximum(1, jnp.sum(has_target)).astype(jnp.float32)

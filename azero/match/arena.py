@@ -39,7 +39,7 @@ def row_result(row: Row) -> MatchResult:
 
 def pair_results(name: str, opponent: str, result: MatchResult) -> list[PairResult]:
     """Return a match from the side of `name` as results of first movers against second movers;
-    without games there are none."""
+    pairs without games are left out."""
     first, second = result.first, result.second
     both = [
         PairResult(name, opponent, first.wins, first.draws, first.losses),

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from azero.games.game import Game
 from azero.games.go.rules import Go
 from azero.games.settings import GameConfig
-from azero.match.compiled import MatchGames, make_match
+from azero.match.compiled import MatchGames, make_match, step_if_any
 from azero.match.external import Pairing
 from azero.match.games import MatchGame
 from azero.match.referee import PLAYED_OUT
@@ -71,18 +70,11 @@ def play_rounds(
         padded = chosen + [chosen[-1]] * (size - len(chosen))
         openings = np.full((size, width), -1, np.int32)
         for row, pair in enumerate(padded):
-            moves = next(
-                wanted[number].opening_moves
-                for number in (2 * pair + 1, 2 * pair + 2)
-                if number in wanted
-            )
+            both = (wanted.get(2 * pair + 1), wanted.get(2 * pair + 2))
+            moves = next(pairing.opening_moves for pairing in both if pairing is not None)
             openings[row, : len(moves)] = moves
-        games = match(
-            a.params,
-            b.params,
-            jax.random.fold_in(jax.random.key(seed), chosen[0]),
-            openings=openings,
-        )
+        key = jax.random.fold_in(jax.random.key(seed), chosen[0])
+        games = match(a.params, b.params, key, openings=openings)
         yield from _collect(games, openings, chosen, wanted, (a, b), specs)
 
 
@@ -140,12 +132,11 @@ def _margins(game: Game, actions: Sequence[tuple[int, ...]]) -> list[float | Non
     for column, moves in enumerate(actions):
         table[: len(moves), column] = moves
 
-    def play(state: Any, action: jax.Array) -> tuple[Any, None]:
-        played = game.step(state, jnp.maximum(action, 0))
-        return jax.tree.map(lambda new, old: jnp.where(action >= 0, new, old), played, state), None
+    def score(moves: jax.Array) -> jax.Array:
+        def play(state: Any, action: jax.Array) -> tuple[Any, None]:
+            return step_if_any(game, state, action), None
 
-    score = jax.jit(
-        jax.vmap(lambda moves: game.score(jax.lax.scan(play, game.init(), moves)[0]), in_axes=1)
-    )
-    margins: list[float | None] = np.asarray(score(table)).tolist()
+        return game.score(jax.lax.scan(play, game.init(), moves)[0])
+
+    margins: list[float | None] = np.asarray(jax.jit(jax.vmap(score, in_axes=1))(table)).tolist()
     return margins

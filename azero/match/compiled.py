@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -48,41 +48,8 @@ class MatchGames:
     def result(self) -> MatchResult:
         """The games counted by colour."""
         return MatchResult(
-            _tally(self.rewards[self.a_moves_first]), _tally(self.rewards[~self.a_moves_first])
+            Tally.of(self.rewards[self.a_moves_first]), Tally.of(self.rewards[~self.a_moves_first])
         )
-
-
-class Match(Protocol):
-    """Plays a match; see `make_match`."""
-
-    def __call__(
-        self,
-        params_a: PyTree,
-        params_b: PyTree,
-        key: Array,
-        on_chunk: Callable[[int, int], None] | None = None,
-        openings: np.ndarray | None = None,
-    ) -> MatchGames:
-        """Play all games to the end.
-
-        Args:
-          params_a: A's parameters.
-          params_b: B's.
-          key: of all draws.
-          on_chunk: called with moves played and games finished between two dispatches.
-          openings: int32[ceil(B / 2), L], legal moves that each pair of games begins with, -1
-            behind the last one; None is no opening.
-        """
-        ...
-
-    def trace(self, params_a: PyTree, params_b: PyTree) -> Any:
-        """Trace the program that plays a chunk of moves, as a match without openings runs it, on
-        arrays or shapes of parameters; what is wrong with it shows here.
-
-        Returns:
-          jax.stages.Traced, which can be lowered and compiled.
-        """
-        ...
 
 
 class _Carry(NamedTuple):
@@ -102,13 +69,13 @@ class _Carry(NamedTuple):
     b_recent: Array
     """int32[H, 2]: those of the games in `b_to_move`"""
     trees: PyTree
-    """Trees with axes [D, player, half, ...] before their own, where both players have one search;
-    else a pair of them, one of each player. None where every search begins with new trees. A half
-    is fixed here: A begins with the first."""
+    """Trees with leading axes [D, player, half, ...] if both players have one search, otherwise a
+    pair of trees, one per player. None where every search starts a new tree. A half is fixed here:
+    A starts with the first."""
 
 
 class _Moves(NamedTuple):
-    """What one player did in its half of the games; B here is half the match."""
+    """The moves of one player in its half of the games; B here is half the match."""
 
     action: Array
     """int32[B], -1 where the game was over"""
@@ -122,7 +89,7 @@ class _Turn(NamedTuple):
     player: Array
     """int32[]: 0 is A, 1 is B"""
     place: Array
-    """int32[]: of the player in the trees"""
+    """int32[]: the player's index in the trees"""
     recent: Array
     params: PyTree
     key: Array
@@ -130,7 +97,7 @@ class _Turn(NamedTuple):
 
 
 TreeMakers = tuple[NewTreesFn | None, NewTreesFn | None]
-"""Of A's and of B's trees."""
+"""Makers of A's and of B's trees."""
 
 
 def make_match(
@@ -165,7 +132,7 @@ def make_match(
         host looks whether all games are over.
       mesh: the devices; None is the default device alone.
       new_trees: of A and of B, makes the trees of a search that keeps them from move to move; None
-        where every search begins with a new one. They are of one kind where the search is one.
+        where every search starts a new one. With one search both are of one kind.
 
     Raises:
       ValueError: `num_games` is below one.
@@ -178,21 +145,15 @@ def make_match(
     pairs = -(-num_games // 2)
     half = -(-pairs // mesh.size) * mesh.size
     counted = np.concatenate([np.arange(pairs), half + np.arange(num_games - pairs)])
-    return _CompiledMatch(
-        game,
-        *_compile(
-            game, think, _tree_starter(new_trees, search_a is search_b, mesh), half, length, mesh
-        ),
-        counted,
-        half,
-        length,
-        mesh,
+    start_trees = _tree_starter(new_trees, search_a is search_b, mesh)
+    return Match(
+        game, *_compile(game, think, start_trees, half, length, mesh), counted, half, length, mesh
     )
 
 
 @dataclass(frozen=True)
-class _CompiledMatch:
-    """See `Match` and `make_match`."""
+class Match:
+    """Plays a match; made by `make_match`."""
 
     game: Game
     start: Callable[..., Any]
@@ -214,7 +175,16 @@ class _CompiledMatch:
         on_chunk: Callable[[int, int], None] | None = None,
         openings: np.ndarray | None = None,
     ) -> MatchGames:
-        """See `Match.__call__`."""
+        """Play all games to the end.
+
+        Args:
+          params_a: A's parameters.
+          params_b: B's.
+          key: of all draws.
+          on_chunk: called with moves played and games finished between two dispatches.
+          openings: int32[ceil(B / 2), L], legal moves that each pair of games begins with, -1
+            behind the last one; None is no opening.
+        """
         given = np.full((self.half, 0 if openings is None else openings.shape[1]), -1, np.int32)
         if openings is not None:
             given[: len(openings)] = openings
@@ -247,7 +217,12 @@ class _CompiledMatch:
         )
 
     def trace(self, params_a: PyTree, params_b: PyTree) -> Any:
-        """See `Match.trace`."""
+        """Trace the program that plays a chunk of moves, as a match without openings runs it, on
+        arrays or shapes of parameters; what is wrong with it shows here.
+
+        Returns:
+          jax.stages.Traced, which can be lowered and compiled.
+        """
         split, everywhere = meshes.batch_sharded(self.mesh), meshes.replicated(self.mesh)
         keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), self.mesh.size))
         carry = jax.eval_shape(self.start, keys, jax.ShapeDtypeStruct((self.half, 0), np.int32))
@@ -256,6 +231,12 @@ class _CompiledMatch:
             meshes.shapes(params_b, everywhere),
             meshes.shapes(carry, split),
         )
+
+
+def step_if_any(game: Game, state: PyTree, action: Array) -> PyTree:
+    """Return the state after `action`; -1 is no move."""
+    played = game.step(state, jnp.maximum(action, 0))
+    return jax.tree.map(lambda new, old: jnp.where(action >= 0, new, old), played, state)
 
 
 def _compile(
@@ -268,6 +249,7 @@ def _compile(
 ) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
     """Return the compiled start, chunk of moves, and collection of what the host needs to know."""
     games, everywhere = meshes.batch_sharded(mesh), meshes.replicated(mesh)
+    play_opening = functools.partial(step_if_any, game)
 
     def start(keys: Array, openings: Array) -> _Carry:
         state = game.init()
@@ -280,10 +262,6 @@ def _compile(
             )[0]
         ply, recent = (openings >= 0).sum(axis=1, dtype=jnp.int32), jnp.full((half, 2), -1)
         return _Carry(states, states, ply, keys, recent, recent, start_trees(half))
-
-    def play_opening(state: PyTree, action: Array) -> PyTree:
-        played = game.step(state, jnp.maximum(action, 0))
-        return jax.tree.map(lambda new, old: jnp.where(action >= 0, new, old), played, state)
 
     def chunk(
         params_a: PyTree, params_b: PyTree, carry: _Carry
@@ -339,7 +317,7 @@ def _compile(
 def _tree_starter(
     new_trees: TreeMakers, is_one_search: bool, mesh: Mesh
 ) -> Callable[[int], PyTree]:
-    """Return the function half -> `_Carry.trees` at the beginning of a match."""
+    """Return the function half -> `_Carry.trees` at the start of a match."""
 
     def start(half: int) -> PyTree:
         trees = [make and make(half // mesh.size) for make in new_trees]
@@ -422,7 +400,3 @@ def _think(
     )
     after = _Carry(b_states, a_states, carry.ply + 1, key[None], b_recent, a_recent, trees)
     return after, (a_moves, b_moves)
-
-
-def _tally(rewards: np.ndarray) -> Tally:
-    return Tally(int((rewards > 0).sum()), int((rewards == 0).sum()), int((rewards < 0).sum()))

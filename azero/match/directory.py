@@ -44,8 +44,8 @@ def read_match(path: Path) -> dict[str, Any]:
 
 
 def read_match_result(path: Path) -> dict[str, Any]:
-    """Return the result of a match as match.json has it; of a match that has not ended, that of its
-    games so far, and nothing where there are none.
+    """Return the result of a match as in match.json, so far if it has not ended; empty without
+    games.
 
     Raises:
       ValueError: a file is damaged; it is named.
@@ -76,13 +76,13 @@ class MatchDirectory:
     def __init__(
         self, path: Path, command: dict[str, Any], players: Sequence[dict[str, Any]]
     ) -> None:
-        """Open the directory for the match that `command` describes; `players` are its players as
-        they are today, those of an earlier start stay.
+        """Open the directory for the match that `command` describes. `players` are its players now;
+        those of an earlier start are kept.
 
-        A match may become longer: its games stay, and further ones follow.
+        A match may be extended: its games are kept, and further ones are played.
 
         Raises:
-          ValueError: another match is in it, both commands are named; or a match goes on in it.
+          ValueError: it holds another match (both commands are named), or a match is running in it.
           OSError: it cannot be made or written to.
         """
         self.path = path
@@ -129,7 +129,7 @@ class MatchDirectory:
         self._write(_result(summary, verdict))
 
     def close(self) -> None:
-        """Close the files, and let others go on with the match."""
+        """Close the files and release the directory."""
         self._rows.close()
         self._held.close()
 
@@ -158,8 +158,8 @@ def _result(summary: MatchSummary, verdict: str | None) -> dict[str, Any]:
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """Say what the two commands have different: the match there first, then this one; a setting
-    that is missing is None. Empty if they are the same."""
+    """Return how two commands differ: the match in the directory first, then this one; a missing
+    setting is None. Empty if they are equal."""
     names = [name for name in dict.fromkeys([*old, *new]) if old.get(name) != new.get(name)]
     if not names:
         return ""

@@ -59,7 +59,7 @@ class PairResult:
 
     @property
     def without_draws(self) -> PairResult:
-        """The same with every draw as half a win and half a loss."""
+        """These games with every draw counted as half a win and half a loss."""
         return dataclasses.replace(
             self, wins=self.wins + self.draws / 2, draws=0.0, losses=self.losses + self.draws / 2
         )
@@ -136,14 +136,10 @@ def fit_elo(
       ValueError: there are no games, someone plays himself, an anchor has no games, or a player is
         not connected to an anchor by games.
     """
-    results = [
-        result if draws == "davidson" else result.without_draws
-        for result in results
-        if result.games
-    ]
-    names = list(
-        dict.fromkeys(name for result in results for name in (result.first, result.second))
-    )
+    results = [result for result in results if result.games]
+    if draws == "half":
+        results = [result.without_draws for result in results]
+    names = list(dict.fromkeys(name for pair in results for name in (pair.first, pair.second)))
     if not names:
         raise ValueError("no games to rate")
     anchors = {names[0]: 0.0} if anchors is None else dict(anchors)
@@ -160,20 +156,11 @@ def fit_elo(
     quantile = _joint_quantile(covariance[: len(free), : len(free)])
     totals = games.sum(axis=1)
     ratings = []
-    for index, name in enumerate(names):
+    for name, played, scored in zip(names, totals, points.sum(axis=1), strict=True):
         deviation, rating = float(deviations.get(name, 0.0)), float(elo[name])
-        half = quantile * deviation
-        ratings.append(
-            Rating(
-                name,
-                rating,
-                rating - half,
-                rating + half,
-                deviation,
-                int(totals[index]),
-                float(points[index].sum() / totals[index]),
-            )
-        )
+        low, high = rating - quantile * deviation, rating + quantile * deviation
+        share = float(scored / played)
+        ratings.append(Rating(name, rating, low, high, deviation, int(played), share))
     found = len(free) + int(design.has_advantage)
     return EloFit(
         ratings,
@@ -199,20 +186,13 @@ def _rows(
     results: Sequence[PairResult], names: Sequence[str], games: np.ndarray, prior: float
 ) -> _Rows:
     index = {name: i for i, name in enumerate(names)}
-    entries = [
-        (
-            index[r.first],
-            index[r.second],
-            not r.alternating,
-            float(r.wins),
-            float(r.draws),
-            float(r.losses),
-        )
+    entries: list[tuple[int, int, bool, float, float, float]] = [
+        (index[r.first], index[r.second], not r.alternating, r.wins, r.draws, r.losses)
         for r in results
     ]
     totals, count = games.sum(axis=1), len(names)
     for i, j in zip(*np.nonzero(np.triu(games)), strict=True):
-        # Over all pairs these sum to the number of players, of whom one is the point of reference.
+        # Over all pairs these sum to the number of players, one of whom is the reference.
         virtual = prior * games[i, j] * (1 / totals[i] + 1 / totals[j]) * (count - 1) / count
         if virtual:
             entries.append((int(i), int(j), False, virtual / 2, 0.0, virtual / 2))
@@ -253,7 +233,7 @@ class _Design:
 
     @property
     def precision(self) -> np.ndarray:
-        """What is known of each parameter before the games: one over the variance."""
+        """The prior precision (one over the variance) of each parameter."""
         players = self.matrix.shape[1] - int(self.has_advantage)
         advantage = [ADVANTAGE_PRIOR**-2] if self.has_advantage else []
         return np.array([0.0] * players + advantage + ([DRAWS_PRIOR**-2] if self.has_draws else []))

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 
@@ -81,8 +82,8 @@ def play_games(
     free_moves: int = 0,
     stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[MatchGame]:
-    """Play games in as many threads as there are `makers`, and yield them as they end. What our
-    rules forbid loses, as does a crash or silence, and is named.
+    """Play games in one thread for each of `makers`, and yield them as they end. A move that our
+    rules forbid, a crash or a timeout loses the game, and the record says so.
 
     Args:
       game: the rules of the referee.
@@ -100,25 +101,15 @@ def play_games(
     for pairing in pairings:
         todo.put(pairing)
     finished: queue.SimpleQueue[MatchGame | BaseException | None] = queue.SimpleQueue()
-    active: set[ProgramPlayer] = set()
+    active: set[ProgramPlayer[Any]] = set()
     ended = threading.Event()
 
     def work(make_first: MakePlayer, make_second: MakePlayer) -> None:
         try:
             while not ended.is_set() and not stop():
                 pairing = todo.get_nowait()
-                finished.put(
-                    _play(
-                        game,
-                        make_first(pairing.number),
-                        make_second(pairing.number),
-                        pairing,
-                        Clock(timeout) if clock is None else clock,
-                        clock is not None,
-                        free_moves,
-                        active,
-                    )
-                )
+                players = make_first(pairing.number), make_second(pairing.number)
+                finished.put(_play(game, *players, pairing, clock, timeout, free_moves, active))
         except queue.Empty:
             pass
         except BaseException as error:  # raised where the games are awaited
@@ -151,10 +142,10 @@ def _play(
     first: Player,
     second: Player,
     pairing: Pairing,
-    clock: Clock,
-    is_timed: bool,
+    clock: Clock | None,
+    timeout: float,
     free_moves: int,
-    active: set[ProgramPlayer],
+    active: set[ProgramPlayer[Any]],
 ) -> MatchGame:
     first_is_black = pairing.first_is_black
     black, white = (first, second) if first_is_black else (second, first)
@@ -165,22 +156,18 @@ def _play(
             game,
             black,
             white,
-            clock,
+            Clock(timeout) if clock is None else clock,
             pairing.opening_moves,
             pairing.first_position(game),
-            is_timed=is_timed,
+            is_timed=clock is not None,
             free_moves=free_moves,
         )
         margin = _margin(record)
-        claims = (
-            {program.name: _claim(program) for program in programs}
-            if margin is not None and _passed_twice(record)
-            else {}
-        )
+        is_scored = margin is not None and _passed_twice(record)
         other_scores = {
-            name: (claim, score)
-            for name, claim in claims.items()
-            if claim and (score := parse_score(claim)) not in (None, margin)
+            program.name: (claim, score)
+            for program in (programs if is_scored else ())
+            if (claim := _claim(program)) and (score := parse_score(claim)) not in (None, margin)
         }
     finally:
         for program in programs:
@@ -217,18 +204,16 @@ def _play(
     )
 
 
-def _claim(program: ProgramPlayer) -> str | None:
-    """Return what a GTP program says of the score."""
+def _claim(program: ProgramPlayer[Any]) -> str | None:
+    """Return the score that a GTP program claims."""
     return program.final_score() if isinstance(program, GtpPlayer) else None
 
 
 def _margin(record: PlayedGame) -> float | None:
     game = record.final.game
-    return (
-        float(game.score(record.final.state))
-        if isinstance(game, Go) and record.ending == PLAYED_OUT
-        else None
-    )
+    if not isinstance(game, Go) or record.ending != PLAYED_OUT:
+        return None
+    return float(game.score(record.final.state))
 
 
 def _cleared_margin(record: PlayedGame) -> float:
@@ -239,7 +224,7 @@ def _cleared_margin(record: PlayedGame) -> float:
 
 
 def _passed_twice(record: PlayedGame) -> bool:
-    """Whether the game ended as programs know it, not by our limit of moves."""
+    """Whether the game ended by two passes, not by our limit of moves."""
     passing = record.final.game.num_actions - 1
     return record.final.actions[-2:] == (passing, passing)
 

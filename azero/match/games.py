@@ -34,7 +34,7 @@ class MatchGame:
     ending: str
     """How it ended: played out, who resigned, or what a player did wrong."""
     failed: str = ""
-    """Who lost by a crash, an illegal move or no answer; empty if nobody did."""
+    """Who lost by a crash, an illegal move or a timeout; else empty."""
     margin: float | None = None
     """Go: Black's lead in points under our rules, if the game was played out."""
     cleared_margin: float | None = None
@@ -52,12 +52,10 @@ class MatchGame:
     @property
     def score_notes(self) -> list[str]:
         """Notes about how the score was counted."""
-        score_notes = (
-            []
-            if self.cleared_margin is None
-            else [f"{format_score(self.cleared_margin)} without the dead stones"]
-        )
-        return [*score_notes, self.disagreement] if self.disagreement else score_notes
+        notes = []
+        if self.cleared_margin is not None:
+            notes.append(f"{format_score(self.cleared_margin)} without the dead stones")
+        return [*notes, self.disagreement] if self.disagreement else notes
 
     @property
     def pair(self) -> int:
@@ -146,14 +144,6 @@ def complete_pairs(games: Sequence[MatchGame]) -> list[float]:
 
 def _result(games: Sequence[MatchGame]) -> MatchResult:
     return MatchResult(
-        _tally([game.reward for game in games if game.first_is_black]),
-        _tally([game.reward for game in games if not game.first_is_black]),
-    )
-
-
-def _tally(rewards: Sequence[float]) -> Tally:
-    return Tally(
-        sum(reward > 0 for reward in rewards),
-        sum(reward == 0 for reward in rewards),
-        sum(reward < 0 for reward in rewards),
+        Tally.of([game.reward for game in games if game.first_is_black]),
+        Tally.of([game.reward for game in games if not game.first_is_black]),
     )

@@ -9,8 +9,8 @@ def passes_gate(result: MatchResult, win_rate: float = 0.55) -> bool:
     """Return whether the new player (player A of the match) replaces the best one.
 
     AlphaGo Zero (methods, 'Evaluator') asks for more than 55% of 400 games. Draws, which its komi
-    excludes, count as half; exactly `win_rate` is not enough, and a match without games passes
-    nobody.
+    excludes, count as half; exactly `win_rate` is not enough, and neither is a match without
+    games.
 
     Raises:
       ValueError: `win_rate` does not lie in [0, 1).

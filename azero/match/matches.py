@@ -65,18 +65,16 @@ def play_match(request: MatchRequest, console: Console | None = None) -> MatchRe
         try:
             match.run()
         except KeyboardInterrupt:
-            kept = (
-                f"{len(match.games)} games are in {request.out}, and the same command continues "
-                "the match"
-            )
-            raise KeyboardInterrupt(
-                f"stopped; {kept if directory else 'without --out nothing is kept'}"
-            ) from None
+            kept = "without --out nothing is kept"
+            if directory is not None:
+                there = f"{len(match.games)} games are in {request.out}"
+                kept = f"{there}, and the same command continues the match"
+            raise KeyboardInterrupt(f"stopped; {kept}") from None
         return match.report()
 
 
 class _RunningMatch:
-    """The games of a match as they come, the test that may end it, and what is printed."""
+    """The games of a match, the test that may end it, and its output."""
 
     def __init__(
         self,
@@ -100,25 +98,20 @@ class _RunningMatch:
         self.decision: tuple[int, str] | None = None
         self._look()
 
+    def _say(self, text: str) -> None:
+        self.console.print(text, soft_wrap=True, highlight=False)
+
     def run(self) -> None:
-        """Play what is missing."""
+        """Play the missing games."""
+        first, second = (side.name for side in self.sides)
         if self.games:
-            self.console.print(
-                f"{len(self.games)} of {self.request.games} games are in {self.request.out}",
-                soft_wrap=True,
-            )
+            self._say(f"{len(self.games)} of {self.request.games} games are in {self.request.out}")
         if self._is_over():
             return
-        self.console.print(
-            f"{self.sides[0].name} against {self.sides[1].name}: {describe_rules(self.rules)}",
-            soft_wrap=True,
-            markup=False,
-            highlight=False,
-        )
+        self._say(f"{first} against {second}: {describe_rules(self.rules)}")
         done = {game.number for game in self.games}
-        for game in self._play(
-            [pairing for pairing in self.pairings if pairing.number not in done]
-        ):
+        missing = [pairing for pairing in self.pairings if pairing.number not in done]
+        for game in self._play(missing):
             if game.failed and len(game.actions) == game.num_opening_moves:
                 self._refuse_absent([*self.games, game])
             self.games.append(game)
@@ -147,35 +140,25 @@ class _RunningMatch:
         return suffix, write(game, self.rules, self.game, (self.sides[0].name, self.sides[1].name))
 
     def report(self) -> MatchResult:
-        """Print what came of it, write it down and return it."""
+        """Print, write and return the result."""
         summary = summarise(self.games)
-        for line in report_lines(self.sides[0].name, self.sides[1].name, summary, self._movers()):
-            self.console.print(line, soft_wrap=True, markup=False, highlight=False)
+        first, second = (side.name for side in self.sides)
+        movers = ("moving first", "second")
+        if (self.request.start_positions, self.request.handicap) != (None, None):
+            black, white = side_names(self.game)
+            movers = (f"as {black}", f"as {white}")
+        for line in report_lines(first, second, summary, movers):
+            self._say(line)
         if self.decision is not None:
-            self.console.print(
-                f"the test is decided: {self.sides[0].name} is {self.decision[1]}",
-                soft_wrap=True,
-                markup=False,
-            )
+            self._say(f"the test is decided: {first} is {self.decision[1]}")
         if self.directory is not None:
             self.directory.finish(summary, None if self.decision is None else self.decision[1])
-            self.console.print(
-                f"games and result: {self.request.out}", soft_wrap=True, markup=False
-            )
+            self._say(f"games and result: {self.request.out}")
         return summary.result
 
-    def _movers(self) -> tuple[str, str]:
-        """Return how the result calls the sides: by colour where games begin in the middle."""
-        first, second = side_names(self.game)
-        return (
-            ("moving first", "second")
-            if (self.request.start_positions, self.request.handicap) == (None, None)
-            else (f"as {first}", f"as {second}")
-        )
-
     def _look(self) -> None:
-        """See whether the test is decided: by complete pairs in their order, so that quick games do
-        not count before slow ones."""
+        """Check whether the test is decided: by complete pairs in their order, so that fast games
+        do not count before slow ones."""
         if self._test is not None and self.decision is None:
             pairs = complete_pairs(self.games)
             self.decision = self._test.decide(pairs, self._tested)
@@ -188,47 +171,46 @@ class _RunningMatch:
         first, second = self.sides
         if plays_at_once(self.sides, self.request.plays_singly):
             assert isinstance(first.spec, NetworkSpec) and isinstance(second.spec, NetworkSpec)
-            per_round = PAIRS_PER_ROUND if self.request.sprt is None else PAIRS_PER_TESTED_ROUND
-            draws, seed = self.request.temperature_moves, self.request.seed
+            is_tested = self.request.sprt is not None
             rounds = play_rounds(
                 (first.spec, second.spec),
                 self.rules,
                 pairings,
-                temperature_moves=draws,
-                seed=seed,
-                pairs_per_round=per_round,
+                temperature_moves=self.request.temperature_moves,
+                seed=self.request.seed,
+                pairs_per_round=PAIRS_PER_TESTED_ROUND if is_tested else PAIRS_PER_ROUND,
                 is_over=self._is_over,
             )
             with working(f"match of {len(pairings)} games", self.console):
                 yield from rounds
             return
         makers = [
-            tuple(player_maker(side, self.request, self.rules, worker) for side in self.sides)
+            (
+                player_maker(first, self.request, self.rules, worker),
+                player_maker(second, self.request, self.rules, worker),
+            )
             for worker in range(self.request.workers)
         ]
+        clock = self.request.clock
         for game in play_games(
             self.game,
-            [(a, b) for a, b in makers],
+            makers,
             pairings,
             timeout=self.request.timeout,
-            clock=self.request.clock.clock() if self.request.clock.is_set else None,
+            clock=clock.clock() if clock.is_set else None,
             free_moves=self.request.handicap or 0,
             stop=self._is_over,
         ):
             colour = side_names(self.game)[0 if game.first_is_black else 1]
             outcome = {1: "won", 0: "drew", -1: "lost"}[round(game.reward)]
-            words = (
-                f"game {game.number}: {first.name} {outcome} as {colour}, "
-                f"{len(game.actions)} moves, {game.ending}",
-                *game.score_notes,
-            )
-            self.console.print("; ".join(words), soft_wrap=True, markup=False)
+            result = f"{first.name} {outcome} as {colour}, {len(game.actions)} moves, {game.ending}"
+            self._say("; ".join([f"game {game.number}: {result}", *game.score_notes]))
             yield game
 
 
 def _is_silent(game: MatchGame) -> bool:
-    """Whether the side that failed did so before it had answered with any move; one that answers
-    with an illegal move plays, and loses."""
+    """Whether the side that failed had not answered with any move; an illegal move is an answer,
+    and loses."""
     # The side that moves first has moved when the other one fails after one ply.
     return len(game.actions) - game.num_opening_moves <= 1 and "illegal move" not in game.ending
 
@@ -256,11 +238,8 @@ def report_lines(
     lines += [
         f"{count} games lost by a failure of {name}" for name, count in summary.failures.items()
     ]
-    lines += (
-        [f"{summary.disagreements} games whose score a program counts differently"]
-        if summary.disagreements
-        else []
-    )
+    if summary.disagreements:
+        lines.append(f"{summary.disagreements} games whose score a program counts differently")
     if summary.repeats:
         alone = summary.different.total
         lines += [

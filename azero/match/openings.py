@@ -4,7 +4,7 @@ random; or from given positions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,19 +52,15 @@ def draw_pairings(request: MatchRequest, game: Game) -> list[Pairing]:
         starts = read_starts(
             request.start_positions, game, need_stronger=request.first_side == "stronger"
         )
-        if request.first_side is None:
-            return [
-                Pairing(number, index + 1, start=starts[index].text)
-                for number in numbers
-                for index in [(number - 1) // 2 % len(starts)]
-            ]
-        turns = [(number, (number - 1) % len(starts)) for number in numbers]
-        return [
-            Pairing(
-                number, index + 1, start=starts[index].text, first_colour=starts[index].stronger
+        pairings = []
+        for number in numbers:
+            both_sides = request.first_side is None
+            index = ((number - 1) // 2 if both_sides else number - 1) % len(starts)
+            colour = None if both_sides else starts[index].stronger
+            pairings.append(
+                Pairing(number, index + 1, start=starts[index].text, first_colour=colour)
             )
-            for number, index in turns
-        ]
+        return pairings
     if request.random_plies is not None:
         openings = draw_openings(game, request.games // 2, request.random_plies, request.seed)
     elif request.openings is not None:
@@ -113,7 +109,7 @@ def read_openings(path: Path, game: Game, num_moves: int | None = None) -> list[
     equal ones the first stays.
 
     Args:
-      path: games of a collection (SGF for Go, PGN for chess, CSA or KIF for shogi; see `read_games`
+      path: a game collection (SGF for Go, PGN for chess, CSA or KIF for shogi; see `read_games`
         of each), or a text with the moves of one opening on each line, as people write them ("E5 C3
         pass", "e2e4 e7e5"), separated by blanks or commas; what follows a # is a remark.
       game: the rules.
@@ -134,7 +130,7 @@ def read_openings(path: Path, game: Game, num_moves: int | None = None) -> list[
         except (OSError, UnicodeDecodeError) as error:
             raise ValueError(f"cannot read {path}: {error}") from error
         openings = [
-            _of_line(line, f"{path.name}, line {number}", game, num_moves)
+            _follow(_words(line)[:num_moves], f"{path.name}, line {number}", game)
             for number, line in enumerate(lines, start=1)
         ]
     chosen = list(dict.fromkeys(opening for opening in openings if opening))
@@ -173,7 +169,7 @@ def _of_sgf(record: sgf.GameRecord, game: Game, num_moves: int | None) -> tuple[
     if any(colour != ply % 2 for ply, (colour, _) in enumerate(moves)):
         raise ValueError(f"{record.name}: the players do not take turns")
     names = Position.start(game)
-    return _checked([names.action_name(action) for _, action in moves], record.name, game)
+    return _follow([names.action_name(action) for _, action in moves], record.name, game)
 
 
 def _of_start(
@@ -181,7 +177,7 @@ def _of_start(
 ) -> tuple[int, ...]:
     if not is_start:
         raise ValueError(f"{name} does not start from the game's own start position")
-    return _played(actions[:num_moves], name, game)
+    return _follow(actions[:num_moves], name, game)
 
 
 _Reader = Callable[[Path, Game, int | None], list[tuple[int, ...]]]
@@ -209,34 +205,21 @@ _COLLECTIONS: dict[str, tuple[tuple[str, ...], _Reader]] = {
 """Collections of games by game: the suffixes of their files, and their openings."""
 
 
-def _of_line(line: str, place: str, game: Game, num_moves: int | None) -> tuple[int, ...]:
-    return _checked(line.partition("#")[0].replace(",", " ").split()[:num_moves], place, game)
+def _words(line: str) -> list[str]:
+    return line.partition("#")[0].replace(",", " ").split()
 
 
-def _checked(moves: list[str], place: str, game: Game) -> tuple[int, ...]:
+def _follow(moves: Sequence[str | int], place: str, game: Game) -> tuple[int, ...]:
+    """Return the actions of an opening, each of which must be legal and leave something to play."""
     position = Position.start(game)
     for move in moves:
-        position = _follow(position, move, place)
+        try:
+            position = position.play(position.parse_action(move) if isinstance(move, str) else move)
+        except ValueError as error:
+            raise ValueError(f"{place}: {error}") from error
+        if position.is_over:
+            raise ValueError(
+                f"{place}: the game is over after move {len(position.actions)}; an opening must "
+                "not end the game"
+            )
     return position.actions
-
-
-def _played(actions: tuple[int, ...], place: str, game: Game) -> tuple[int, ...]:
-    position = Position.start(game)
-    for action in actions:
-        position = _follow(position, action, place)
-    return position.actions
-
-
-def _follow(position: Position, move: str | int, place: str) -> Position:
-    """Return the position after a move of an opening, which must be legal and leave something to
-    play."""
-    try:
-        position = position.play(position.parse_action(move) if isinstance(move, str) else move)
-    except ValueError as error:
-        raise ValueError(f"{place}: {error}") from error
-    if position.is_over:
-        raise ValueError(
-            f"{place}: the game is over after move {len(position.actions)}; an opening must not "
-            "end the game"
-        )
-    return position

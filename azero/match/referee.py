@@ -37,9 +37,8 @@ class PlayedGame:
     @property
     def winner(self) -> int | None:
         """0 for the first mover, 1 for the second, None for a draw."""
-        return (
-            None if self.rewards[0] == self.rewards[1] else int(self.rewards[1] > self.rewards[0])
-        )
+        first, second = self.rewards
+        return None if first == second else int(second > first)
 
 
 def play_game(
@@ -53,22 +52,22 @@ def play_game(
     is_timed: bool = False,
     free_moves: int = 0,
 ) -> PlayedGame:
-    """Play one game, from the end of `opening` on, and return its record. It begins with the
-    position `start`; None is the game's own.
+    """Play one game and return its record.
 
-    A player who raises PlayerError, or plays what our rules forbid, loses, and the record says why.
-    Two players who fail at the start: the first one loses.
+    A player that raises PlayerError or makes a move that our rules forbid loses, and the record
+    says why. If both fail at the start, the first one loses.
 
     Args:
       game: the rules.
       first: moves first.
       second: the other player.
-      clock: of each player before its first move.
-      opening: moves that neither has chosen.
-      start: see above.
-      is_timed: the clocks run, and who oversteps its own loses; else every move has `clock`.
-      free_moves: Go: moves of the first mover before the first one of the second, which passes
-        meanwhile (AG16: free moves in place of handicap stones); below 2 there are none.
+      clock: each player's clock before its first move.
+      opening: moves at the start that neither player chooses.
+      start: position before the opening; None is the start of the game.
+      is_timed: whether the clocks run and a player out of time loses; otherwise every move has
+        `clock`.
+      free_moves: Go: moves of the first player before the second player's first one; the second
+        passes until then (AG16: free moves in place of handicap stones). Below 2 is none.
 
     Raises:
       ValueError: a move of the opening is not legal.
@@ -80,9 +79,9 @@ def play_game(
     seconds = [0.0, 0.0]
 
     def finish(ending: str, loser: int | None, failed: bool = False) -> PlayedGame:
-        rewards = (
-            position.rewards if loser is None else ((-1.0, 1.0) if loser == 0 else (1.0, -1.0))
-        )
+        rewards = position.rewards
+        if loser is not None:
+            rewards = (-1.0, 1.0) if loser == 0 else (1.0, -1.0)
         return PlayedGame(
             position,
             names,
@@ -94,7 +93,7 @@ def play_game(
             min(len(opening), len(position.actions)),
         )
 
-    asked = 0
+    asked, clocks, passes = 0, [clock, clock], max(0, free_moves - 1)
     try:
         for asked in (0, 1):
             players[asked].reset()
@@ -102,53 +101,44 @@ def play_game(
             move, position = Move(position, action), position.play(action)
             for asked in (0, 1):
                 players[asked].observe(move)
+        while not position.is_over:
+            asked = mover = position.to_play
+            observers: tuple[int, ...] = (1 - mover,)
+            if mover == 1 and passes > 0:
+                passes -= 1
+                decision, observers = Decision(game.num_actions - 1), (0, 1)
+            else:
+                began = time.perf_counter()
+                try:
+                    decision = players[mover].choose(position, clocks[mover])
+                finally:
+                    spent = time.perf_counter() - began
+                    seconds[mover] += spent
+                if is_timed:
+                    clocks[mover] = _time_left(clocks[mover], spent)
+                if decision.action == RESIGN:
+                    return finish(f"{names[mover]} resigns", mover)
+                if not (
+                    0 <= decision.action < game.num_actions and position.legal[decision.action]
+                ):
+                    raise PlayerError(f"illegal move {decision.action}")
+            decisions.append(decision)
+            move, position = Move(position, decision.action), position.play(decision.action)
+            for asked in observers:
+                players[asked].observe(move)
     except PlayerError as error:
         return finish(f"{names[asked]}: {error}", asked, failed=True)
-    clocks, passes = [clock, clock], max(0, free_moves - 1)
-    while not position.is_over:
-        mover = position.to_play
-        if mover == 1 and passes > 0:
-            passes -= 1
-            move, position = _pass(position)
-            decisions.append(Decision(move.action))
-            try:
-                for asked in (0, 1):
-                    players[asked].observe(move)
-            except PlayerError as error:
-                return finish(f"{names[asked]}: {error}", asked, failed=True)
-            continue
-        began = time.perf_counter()
-        try:
-            decision = players[mover].choose(position, clocks[mover])
-        except PlayerError as error:
-            return finish(f"{names[mover]}: {error}", mover, failed=True)
-        finally:
-            seconds[mover] += time.perf_counter() - began
-        if is_timed:
-            spent = time.perf_counter() - began
-            left = clocks[mover].after(spent)
-            if left is None:
-                return finish(
-                    f"{names[mover]}: loses on time, {spent:.2f} s for a move with "
-                    f"{clocks[mover].limit_seconds:.2f} s left",
-                    mover,
-                    failed=True,
-                )
-            clocks[mover] = left
-        if decision.action == RESIGN:
-            return finish(f"{names[mover]} resigns", mover)
-        if not 0 <= decision.action < game.num_actions or not position.legal[decision.action]:
-            return finish(f"{names[mover]}: illegal move {decision.action}", mover, failed=True)
-        decisions.append(decision)
-        move, position = Move(position, decision.action), position.play(decision.action)
-        try:
-            players[1 - mover].observe(move)
-        except PlayerError as error:
-            return finish(f"{names[1 - mover]}: {error}", 1 - mover, failed=True)
     return finish(PLAYED_OUT, None)
 
 
-def _pass(position: Position) -> tuple[Move, Position]:
-    """Return the pass in `position` of Go, and the position after it."""
-    passing = position.game.num_actions - 1
-    return Move(position, passing), position.play(passing)
+def _time_left(clock: Clock, spent: float) -> Clock:
+    """Return the clock after a move that took `spent` seconds.
+
+    Raises:
+      PlayerError: the time is up.
+    """
+    left = clock.after(spent)
+    if left is None:
+        limit = f"{clock.limit_seconds:.2f} s left"
+        raise PlayerError(f"loses on time, {spent:.2f} s for a move with {limit}")
+    return left

@@ -85,18 +85,18 @@ class MatchRequest:
     """ELO0,ELO1: stop as soon as a sequential test decides between these differences (errors
     5%)."""
     clock: Annotated[TimeControl, tyro.conf.arg(name="")] = NO_CLOCK
-    """Games by the clock: a player without visits in its name thinks as long as it allows, and one
-    that oversteps it loses."""
+    """Time control: a player without visits in its name uses the time it has, and one that runs out
+    of time loses."""
     handicap: int | None = None
-    """Go: the second player is Black in every game and has so many moves before the first player's
-    first one, which passes meanwhile; the komi stays (AG16 Extended Data Table 6: 4)."""
+    """Go: the second player is Black in every game and makes this many moves before the first
+    player's first one, which passes until then; komi stays (AG16 Extended Data Table 6: 4)."""
     resign: float | None = None
-    """A network resigns when its chance to win is below this, in [0, 1] (AZ: 0.05)."""
+    """A network resigns when its win probability is below this, in [0, 1] (AZ: 0.05)."""
     resign_score: int | None = None
-    """A UCI or USI program resigns for after ten moves in a row at which it is so many centipawns
-    behind (AZ: 900)."""
+    """A UCI or USI program loses after ten moves in a row with a score at least this many
+    centipawns behind (AZ: 900)."""
     timeout: float = 60.0
-    """Seconds a program may take for an answer, and without a clock a player for a move."""
+    """Seconds a program may take to answer and, without a clock, a player to move."""
     first_name: str | None = None
     """Name of the first player in records; default derived from it."""
     second_name: str | None = None
@@ -115,7 +115,7 @@ class MatchRequest:
             raise ValueError(f"a match has at least one worker, not {self.workers}")
         self.clock.check()
         if self.resign is not None and not 0.0 <= self.resign <= 1.0:
-            raise ValueError(f"resign is a chance to win in [0, 1], not {self.resign}")
+            raise ValueError(f"resign is a win probability in [0, 1], not {self.resign}")
         if self.resign_score is not None and self.resign_score < 1:
             raise ValueError(f"resign-score is at least 1 centipawn, not {self.resign_score}")
         if self.handicap is not None:
@@ -141,14 +141,14 @@ class MatchRequest:
 
     @property
     def plays_singly(self) -> bool:
-        """Whether something asks for one game at a time where many at once would do."""
+        """Whether an option requires single games where batched games would do."""
         asked = (self.start_positions, self.handicap, self.resign)
         return self.clock.is_set or asked != (None,) * 3
 
     @property
     def command(self) -> dict[str, Any]:
-        """What decides the games: all but where they are written and how many are played at
-        once."""
+        """The settings that determine the games: all but the output directory and the number of
+        workers."""
         facts = {
             field.name: getattr(self, field.name)
             for field in dataclasses.fields(self)
@@ -196,7 +196,7 @@ class LadderRequest:
 
 @dataclass(frozen=True)
 class TournamentRequest:
-    """Let several players meet, each pair in a match, and rate them all in one list."""
+    """Play a round robin of several players and rate them all in one list."""
 
     players: Positional[tuple[str, ...]]
     """Two players or more, as `azero match` takes them, or NAME=PLAYER."""
@@ -205,22 +205,23 @@ class TournamentRequest:
     komi: float | None = None
     """Go: points for White; default as in `azero match`."""
     size: int | None = None
-    """Go: points per side; the same."""
+    """Go: points per side; likewise."""
     suicide: bool | None = None
-    """Go: whether suicide is legal; the same."""
+    """Go: whether suicide is legal; likewise."""
     random_plies: int | None = None
     """Start every pair of games with this number of random legal moves."""
     temperature_moves: int = 4
-    """Moves at the start of a game that a network draws from its search, so that games differ."""
+    """Moves at the start of a game that a network samples from its visit counts, so that games
+    differ."""
     clock: Annotated[TimeControl, tyro.conf.arg(name="")] = NO_CLOCK
-    """Games by the clock."""
+    """Time control; none by default."""
     seed: int = 0
     """Random seed."""
     timeout: float = 60.0
-    """Seconds a program may take for an answer."""
+    """Seconds a program may take to answer."""
     workers: int = 1
     """Games at once, if a program takes part."""
     anchor: str | None = None
-    """Name of the player at 0 Elo; default the first."""
+    """Name of the player at 0 Elo; the first by default."""
     out: Path = Path("runs/tournament")
     """Directory of the matches; the same command continues, and more players may be named."""

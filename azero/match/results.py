@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from azero.data.rows import read_rows
 from azero.data.run_files import EVENTS
@@ -15,16 +15,13 @@ from azero.match.score import MatchResult
 from azero.models.naming import is_network
 
 
-class MatchOutcome:
+class MatchOutcome(NamedTuple):
     """The result of one match between two named players."""
 
-    def __init__(
-        self, names: tuple[str, str], players: tuple[str, str], result: MatchResult
-    ) -> None:
-        """`players` say who the names stand for."""
-        self.names = names
-        self.players = players
-        self.result = result
+    names: tuple[str, str]
+    players: tuple[str, str]
+    """Full descriptions of the players."""
+    result: MatchResult
 
 
 def read_results(directory: Path) -> list[MatchOutcome]:
@@ -79,14 +76,10 @@ def _identity(side: dict[str, Any], match: dict[str, Any]) -> str:
     if side.get("search") is not None:
         words += [f"{side['visits']} visits", side["search"]]
     elif is_network(side["player"]) and "visits=0" not in side["player"]:
-        at_once = all(is_network(other["player"]) for other in match["players"]) and not match[
-            "command"
-        ].get("start_positions")
-        words.append(
-            "(search not recorded: many games at once)"
-            if at_once
-            else "(search not recorded: one tree for each game)"
-        )
+        networks = all(is_network(other["player"]) for other in match["players"])
+        at_once = networks and not match["command"].get("start_positions")
+        how = "many games at once" if at_once else "one tree for each game"
+        words.append(f"(search not recorded: {how})")
     return " ".join(str(word) for word in words if word is not None)
 
 
@@ -94,16 +87,10 @@ def _of_run(directory: Path) -> list[MatchOutcome]:
     outcomes = []
     for row in read_rows(directory / EVENTS):
         if row.get("kind") == EVALUATION and row["iteration"] != row["opponent_iteration"]:
-            names = tuple(
-                f"{directory.name}, iteration {row[key]}"
-                for key in ("iteration", "opponent_iteration")
-            )
-            players = tuple(
-                f"{directory.resolve()} {row[key]}" for key in ("iteration", "opponent_iteration")
-            )
-            outcomes.append(
-                MatchOutcome((names[0], names[1]), (players[0], players[1]), row_result(row))
-            )
+            a, b = row["iteration"], row["opponent_iteration"]
+            names = (f"{directory.name}, iteration {a}", f"{directory.name}, iteration {b}")
+            players = (f"{directory.resolve()} {a}", f"{directory.resolve()} {b}")
+            outcomes.append(MatchOutcome(names, players, row_result(row)))
     return outcomes
 
 

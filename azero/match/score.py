@@ -5,7 +5,10 @@ interval.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 NORMAL_95 = 1.959963984540054
 """Two-sided 95% quantile of the normal distribution."""
@@ -38,6 +41,12 @@ class Tally:
     wins: int = 0
     draws: int = 0
     losses: int = 0
+
+    @classmethod
+    def of(cls, rewards: Sequence[float] | np.ndarray) -> Tally:
+        """Count the rewards +1, 0 and -1 of games."""
+        signs = np.sign(rewards)
+        return cls(*(int(np.sum(signs == sign)) for sign in (1, 0, -1)))
 
     @property
     def games(self) -> int:

@@ -27,8 +27,8 @@ class EvaluationConfig:
     validation_positions: int = 10_000
     """Learning from records: positions of the validation split used in an evaluation."""
     games: int = 0
-    """Games against the checkpoint of the previous evaluation, for the Elo curve; 0 is none (with
-    the gate, the gate's match counts)."""
+    """Games against the checkpoint of the previous evaluation, for the Elo curve; 0 plays none
+    (with the gate, the gate's match counts)."""
     num_simulations: int | None = None
     """Simulations per move in matches; None is as in self-play (AGZ: 1600)."""
     average_symmetries: bool = False

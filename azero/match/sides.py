@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from azero.games.game import Game
 from azero.games.go.settings import GoConfig
 from azero.games.settings import GameConfig
 from azero.games.shogi.settings import ShogiConfig
 from azero.match.request import MatchRequest
 from azero.players.external import MakePlayer
 from azero.players.play_style import PlayStyle
-from azero.players.player import Player, Position
+from azero.players.player import Position
 from azero.players.program import find_program
 from azero.players.program_specs import GnuShogiSpec, ProgramSpec, UciSpec, program_maker
 from azero.players.searches import ENGINE, TRAINED, match_settings
@@ -28,7 +27,7 @@ from azero.players.specs import (
     resolve,
     with_search,
 )
-from azero.players.thinking import Limits
+from azero.players.thinking import Limits, describe_board
 from azero.players.uci_go import OWN_MOVES
 from azero.settings import Config
 
@@ -40,12 +39,12 @@ class Side:
     text: str
     spec: ThinkerSpec | ProgramSpec
     config: Config | None
-    """Of a player of ours."""
+    """Settings of one of our players; None for a program."""
     name: str
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What match.json says of it."""
+        """Its entry in match.json."""
         facts = {
             "name": self.name,
             "player": self.text,
@@ -60,18 +59,18 @@ class Side:
 
 
 def plays_at_once(sides: Sequence[Side], plays_singly: bool) -> bool:
-    """Whether the match is one of many games at once: between two networks with the searches of
-    their runs, from the beginning of the game, without clock, handicap and resignation."""
+    """Whether the games are batched: two networks with the searches of their runs, from the start
+    of the game, without clock, handicap or resignation."""
     return not plays_singly and all(
         isinstance(side.spec, NetworkSpec) and side.spec.search != ENGINE for side in sides
     )
 
 
 def read_sides(request: MatchRequest) -> tuple[Side, ...]:
-    """Return both players with names that tell them apart.
+    """Return both players, with distinct names.
 
     Raises:
-      ValueError: a player is not understood.
+      ValueError: a player cannot be parsed.
       CheckpointError: a checkpoint cannot be read.
     """
     texts, wanted = (request.first, request.second), (request.first_name, request.second_name)
@@ -84,9 +83,8 @@ def read_sides(request: MatchRequest) -> tuple[Side, ...]:
             resolved = with_search(resolved, config, TRAINED)
             is_open = isinstance(resolved, NetworkSpec) and resolved.visits is None
             if is_open and not request.clock.is_set:
-                resolved = dataclasses.replace(
-                    resolved, visits=match_settings(config).num_simulations
-                )
+                visits = match_settings(config).num_simulations
+                resolved = dataclasses.replace(resolved, visits=visits)
             specs, configs = [*specs, resolved], [*configs, config]
         else:
             find_program(spec.command[0])
@@ -107,18 +105,16 @@ def read_sides(request: MatchRequest) -> tuple[Side, ...]:
 
 
 def restore_side(side: Side, facts: dict[str, Any], was_at_once: bool) -> Side:
-    """Return the player as it was when the match began: the newest checkpoint of that day.
+    """Return the player as when the match began, with the checkpoint that was the newest then.
 
-    Matches of former versions do not say which search their networks played. It was the run's in
-    many games at once, and else the engine's; `was_at_once` says which.
+    Matches of earlier versions do not record their search. It was the run's in batched games
+    (`was_at_once`), otherwise the engine's.
     """
     if not isinstance(side.spec, NetworkSpec):
         return side
-    spec = (
-        side.spec
-        if was_at_once or "search" in facts
-        else dataclasses.replace(side.spec, search=ENGINE)
-    )
+    spec = side.spec
+    if not was_at_once and "search" not in facts:
+        spec = dataclasses.replace(spec, search=ENGINE)
     if isinstance(spec, CheckpointSpec):
         spec = dataclasses.replace(spec, iteration=facts["iteration"])
     return dataclasses.replace(side, spec=spec, name=facts["name"])
@@ -130,14 +126,12 @@ def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:
     Raises:
       ValueError: a player plays something else.
     """
-    trained = next(
-        (side.config.game.for_matches() for side in sides if side.config is not None), None
-    )
+    games = (side.config.game.for_matches() for side in sides if side.config is not None)
+    trained = next(games, None)
     programs = [side.spec.game for side in sides if not isinstance(side.spec, ThinkerSpec)]
     name = request.game or (programs[0] if trained is None else trained.name)
-    rules: GameConfig = (
-        trained if trained is not None and trained.name == name else GameConfig.default(name)
-    )
+    is_trained = trained is not None and trained.name == name
+    rules: GameConfig = trained if is_trained and trained else GameConfig.default(name)
     if request.handicap is not None and not isinstance(rules, GoConfig):
         raise ValueError(f"handicap is a setting of Go, not {name}")
     if isinstance(rules, GoConfig):
@@ -156,24 +150,20 @@ def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:
             fits = side.config.network.FITS_ANY_BOARD or known.board_shape == board.board_shape
             if known.name != board.name or not fits:
                 raise ValueError(
-                    f"{side.name} plays {known.name} on {_by(known)}, not {board.name} on "
-                    f"{_by(board)}"
+                    f"{side.name} plays {describe_board(known)}, not {describe_board(board)}"
                 )
         elif side.spec.game != board.name or (
             board.name == "go" and len(set(board.board_shape)) != 1
         ):
-            raise ValueError(
-                f"{side.name} plays "
-                f"{'Go on a square board' if side.spec.game == 'go' else side.spec.game}, "
-                f"not {board.name} on {_by(board)}"
-            )
+            plays = "Go on a square board" if side.spec.game == "go" else side.spec.game
+            raise ValueError(f"{side.name} plays {plays}, not {describe_board(board)}")
     return rules
 
 
 def describe_rules(rules: GameConfig) -> str:
-    """Return what the games are played by, for people."""
+    """Return the rules of the match as one line."""
     board = rules.build()
-    words = [f"{board.name} on {_by(board)}"]
+    words = [describe_board(board)]
     if isinstance(rules, GoConfig):
         repetition = "simple ko" if rules.superko == "simple" else f"{rules.superko} superko"
         words += [
@@ -182,29 +172,23 @@ def describe_rules(rules: GameConfig) -> str:
             "suicide" if rules.suicide else "no suicide",
         ]
     if isinstance(rules, ShogiConfig):
-        words.append(
-            f"{'with' if rules.entering_king else 'without'} an entering-king "
-            f"rule{' (27 points)' if rules.entering_king else ''}"
-        )
+        with_rule = "with an entering-king rule (27 points)"
+        words.append(with_rule if rules.entering_king else "without an entering-king rule")
     return ", ".join([*words, f"at most {board.max_moves} moves"])
 
 
 def _go_rules(request: MatchRequest, trained: GoConfig) -> GoConfig:
-    rules = trained if request.komi is None else dataclasses.replace(trained, komi=request.komi)
-    rules = (
-        rules if request.suicide is None else dataclasses.replace(rules, suicide=request.suicide)
-    )
-    if request.size is None:
-        return rules
-    return dataclasses.replace(
-        rules,
-        size=(request.size,),
-        max_moves=None if (request.size,) != trained.size else rules.max_moves,
-    )
+    wanted = {"komi": request.komi, "suicide": request.suicide}
+    changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
+    if request.size is not None:
+        changes["size"] = (request.size,)
+        if (request.size,) != trained.size:
+            changes["max_moves"] = None
+    return dataclasses.replace(trained, **changes)
 
 
 def check_start_positions(sides: Sequence[Side]) -> None:
-    """Check that every player can be shown a position to begin with.
+    """Check that every player can start from a given position.
 
     Raises:
       ValueError: one cannot; it is named.
@@ -215,10 +199,6 @@ def check_start_positions(sides: Sequence[Side]) -> None:
                 f"{side.name} can only start from the game's own start position; start-positions "
                 "are for networks and programs that speak UCI or USI"
             )
-
-
-def _by(game: Game) -> str:
-    return "x".join(map(str, game.board_shape))
 
 
 def _style(request: MatchRequest, rules: GameConfig) -> PlayStyle:
@@ -234,8 +214,8 @@ def _style(request: MatchRequest, rules: GameConfig) -> PlayStyle:
 
 
 def player_maker(side: Side, request: MatchRequest, rules: GameConfig, worker: int) -> MakePlayer:
-    """Return what makes the side's player of a game for one thread; a network's is loaded once and
-    keeps its tree to itself."""
+    """Return the factory of the side's players in one thread; a network is loaded once and does not
+    share its tree."""
     if not isinstance(side.spec, ThinkerSpec):
         return program_maker(
             side.spec,
@@ -252,8 +232,4 @@ def player_maker(side: Side, request: MatchRequest, rules: GameConfig, worker: i
     player = load_any_thinker(side.spec, rules, settings)
     player.name = side.name
     player.warm_up(Position.start(rules.build()))
-
-    def same(number: int) -> Player:
-        return player
-
-    return same
+    return lambda number: player

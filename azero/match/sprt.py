@@ -24,10 +24,10 @@ class Sprt:
     """The test of "the first player is stronger by elo1" against "by elo0", in logistic Elo, where
     the expected score with draws is the base-10 logistic.
 
-    The unit is a pair of games, one opening with both colours; its five results have probabilities
-    that nothing is assumed about but their mean. The likelihood ratio is the generalised one: for
-    either hypothesis the most likely probabilities with its mean (as fishtest, without its
-    correction for the overshoot).
+    The unit is a pair of games, one opening with both colours; nothing is assumed of the
+    probabilities of its five results but their mean. The likelihood ratio is the generalised one:
+    for either hypothesis, the most likely probabilities with its mean (as in fishtest, without the
+    correction for overshoot).
     """
 
     elo0: float

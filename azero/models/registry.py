@@ -49,7 +49,7 @@ class MeasuredMatch:
 
 @dataclass(frozen=True)
 class Card:
-    """What is known of a network that ships."""
+    """The card of a network that ships."""
 
     title: str
     """One line: the game, and what it learned from."""
@@ -68,7 +68,7 @@ class Card:
     strength: tuple[MeasuredMatch, ...] = ()
     """Matches, those against other programs first; empty: not measured."""
     notes: str = ""
-    """What a player should know: what it does not do well, and under which rules."""
+    """Remarks for players: weaknesses and rules."""
     licence: str = "Apache-2.0"
 
 
@@ -80,7 +80,7 @@ class ShippedNetwork:
     directory: Path
     """Where its files are; every reader of exported networks takes it."""
     iteration: int
-    """Of its run."""
+    """Settings of its run."""
     config: Config
     """Settings of its run."""
     parameters: int
@@ -89,7 +89,7 @@ class ShippedNetwork:
 
     @property
     def summary(self) -> str:
-        """One line for people who did not ask for this network: "go9 (Go 9x9, ...)"."""
+        """One line about the network: "go9 (Go 9x9, ...)"."""
         return f"{self.name} ({self.card.title})"
 
 
@@ -97,13 +97,10 @@ def list_names(root: Path = NETWORKS) -> list[str]:
     """Return the names of the networks, numbers in them in order (go5 before go19)."""
 
     def key(name: str) -> list[tuple[int, str]]:
-        return [(int(part or 0), "") if part.isdigit() else (0, part) for part in _parts(name)]
+        parts = re.findall(r"\d+|\D+", name)
+        return [(int(part), "") if part.isdigit() else (0, part) for part in parts]
 
     return sorted((path.parent.name for path in root.glob(f"*/{EXPORTED}")), key=key)
-
-
-def _parts(name: str) -> list[str]:
-    return re.findall(r"\d+|\D+", name)
 
 
 def find_network(name: str, root: Path = NETWORKS) -> Path:

@@ -20,6 +20,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.nn.initializers import Initializer
 
 from azero.networks.convolution import CONVOLUTIONS, convolve
 from azero.networks.inference import add_bias, by_chunks, dense
@@ -70,13 +71,11 @@ def policy_network(
         }
 
     def outputs(params: PyTree, features: Array) -> tuple[Array, Array]:
-        points = pointwise(features.astype(jnp.float32), params["head"]["kernel"]).reshape(
-            features.shape[0], -1
-        )
-        logits = jnp.pad(
-            add_bias(points, params["head"]["bias"]), ((0, 0), (0, 1)), constant_values=NEVER
-        )
-        return logits, jnp.zeros(features.shape[0], jnp.float32)
+        head, batch = params["head"], features.shape[0]
+        points = pointwise(features.astype(jnp.float32), head["kernel"]).reshape(batch, -1)
+        points = add_bias(points, head["bias"])
+        logits = jnp.pad(points, ((0, 0), (0, 1)), constant_values=NEVER)
+        return logits, jnp.zeros(batch, jnp.float32)
 
     return _network(config, board_shape, init, outputs, chunk)
 
@@ -95,32 +94,19 @@ def value_network(
         num_points, hidden = board_shape[0] * board_shape[1], config.value_hidden
         params = {
             **_init_tower(config, tower_key, num_planes),
-            "head": {
-                "kernel": _HE(head_key, (config.filters, 1), jnp.float32),
-                "bias": jnp.zeros(1, jnp.float32),
-            },
-            "hidden": {
-                "kernel": _HE(hidden_key, (num_points, hidden), jnp.float32),
-                "bias": jnp.zeros(hidden, jnp.float32),
-            },
-            "value": {
-                "kernel": _LECUN(value_key, (hidden, 1), jnp.float32),
-                "bias": jnp.zeros(1, jnp.float32),
-            },
+            "head": _init_layer(_HE, head_key, (config.filters, 1)),
+            "hidden": _init_layer(_HE, hidden_key, (num_points, hidden)),
+            "value": _init_layer(_LECUN, value_key, (hidden, 1)),
         }
         return {"params": params, "batch_stats": {}}
 
     def outputs(params: PyTree, features: Array) -> tuple[Array, Array]:
-        points = jax.nn.relu(
-            add_bias(
-                pointwise(features.astype(jnp.float32), params["head"]["kernel"]),
-                params["head"]["bias"],
-            )
-        )
-        hidden = jax.nn.relu(dense(params["hidden"], points.reshape(features.shape[0], -1)))
-        return jnp.zeros((features.shape[0], num_actions), jnp.float32), jnp.tanh(
-            dense(params["value"], hidden)
-        )[:, 0]
+        head, batch = params["head"], features.shape[0]
+        points = pointwise(features.astype(jnp.float32), head["kernel"])
+        points = jax.nn.relu(add_bias(points, head["bias"])).reshape(batch, -1)
+        hidden = jax.nn.relu(dense(params["hidden"], points))
+        value = jnp.tanh(dense(params["value"], hidden))[:, 0]
+        return jnp.zeros((batch, num_actions), jnp.float32), value
 
     return _network(config, board_shape, init, outputs, chunk)
 
@@ -135,10 +121,7 @@ def _network(
     """Make the network of the tower and `outputs`: (params, features [B, H, W, F]) -> (logits,
     value)."""
     train_convolve = functools.partial(convolve, config.convolution)
-    prepare, prepared_convolve = (
-        CONVOLUTIONS[config.convolution].prepare,
-        CONVOLUTIONS[config.convolution].apply,
-    )
+    convolution = CONVOLUTIONS[config.convolution]
     train_dtype, inference_dtype = jnp.dtype(config.train_dtype), jnp.dtype(config.inference_dtype)
 
     def apply(variables: PyTree, planes: Array) -> tuple[Array, Array]:
@@ -150,17 +133,14 @@ def _network(
 
     def fold(variables: PyTree) -> PyTree:
         params = variables["params"]
-        layers = {
-            **params["layers"],
-            "kernel": prepare(params["layers"]["kernel"], board_shape[1]).astype(inference_dtype),
-        }
-        return {**params, "layers": layers}
+        layers = params["layers"]
+        kernel = convolution.prepare(layers["kernel"], board_shape[1]).astype(inference_dtype)
+        return {**params, "layers": {**layers, "kernel": kernel}}
 
     def infer(folded: PyTree, planes: Array) -> tuple[Array, Array]:
         def evaluate(part: Array) -> tuple[Array, Array]:
-            return outputs(
-                folded, _tower(config, folded, part.astype(inference_dtype), prepared_convolve)
-            )
+            x = part.astype(inference_dtype)
+            return outputs(folded, _tower(config, folded, x, convolution.apply))
 
         return by_chunks(evaluate, planes, chunk)
 
@@ -170,20 +150,18 @@ def _network(
 def _init_tower(config: ConvolutionalConfig, key: Array, num_planes: int) -> PyTree:
     first_key, key = jax.random.split(key)
     shape, count = (3, 3, config.filters, config.filters), config.blocks - 1
-    kernels = (
-        jax.vmap(lambda one: _HE(one, shape, jnp.float32))(jax.random.split(key, count))
-        if count
-        else jnp.zeros((0, *shape), jnp.float32)
-    )
+    kernels = jnp.zeros((0, *shape), jnp.float32)
+    if count:
+        kernels = jax.vmap(lambda one: _HE(one, shape, jnp.float32))(jax.random.split(key, count))
+    first_shape = (FIRST_WIDTH, FIRST_WIDTH, num_planes, config.filters)
     return {
-        "first": {
-            "kernel": _HE(
-                first_key, (FIRST_WIDTH, FIRST_WIDTH, num_planes, config.filters), jnp.float32
-            ),
-            "bias": jnp.zeros(config.filters, jnp.float32),
-        },
+        "first": _init_layer(_HE, first_key, first_shape),
         "layers": {"kernel": kernels, "bias": jnp.zeros((count, config.filters), jnp.float32)},
     }
+
+
+def _init_layer(init: Initializer, key: Array, shape: tuple[int, ...]) -> PyTree:
+    return {"kernel": init(key, shape, jnp.float32), "bias": jnp.zeros(shape[-1], jnp.float32)}
 
 
 def _tower(config: ConvolutionalConfig, params: PyTree, x: Array, convolve: Convolve) -> Array:
@@ -193,10 +171,9 @@ def _tower(config: ConvolutionalConfig, params: PyTree, x: Array, convolve: Conv
         y = convolve(x, params["kernel"].astype(x.dtype)).astype(jnp.float32)
         return jax.nn.relu(add_bias(y, params["bias"])).astype(x.dtype), None
 
-    first = convolve_first(config.convolution, x, params["first"]["kernel"].astype(x.dtype)).astype(
-        jnp.float32
-    )
-    x = jax.nn.relu(add_bias(first, params["first"]["bias"])).astype(x.dtype)
+    first = params["first"]
+    y = convolve_first(config.convolution, x, first["kernel"].astype(x.dtype)).astype(jnp.float32)
+    x = jax.nn.relu(add_bias(y, first["bias"])).astype(x.dtype)
     return lax.scan(layer, x, params["layers"])[0]
 
 

@@ -13,7 +13,7 @@ of 2016; no policy target may have it."""
 
 
 class Shapes(Protocol):
-    """What a network needs to know of a game; every Game has it."""
+    """The attributes of a game that a network needs; every Game has them."""
 
     @property
     def board_shape(self) -> tuple[int, int]:

@@ -44,7 +44,7 @@ from azero.types import Array, PyTree
 
 
 class _Mode(NamedTuple):
-    """How the forward pass computes: in training, evaluation or inference."""
+    """The mode of the forward pass: training, evaluation or inference."""
 
     convolve: Callable[[Array, Array], Array]
     """(x [B, H, W, C], kernel or its prepared weights) -> [B, H, W, F]"""

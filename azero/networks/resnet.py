@@ -22,6 +22,8 @@ from azero.types import Array
 _HE = nn.initializers.he_normal()
 """Initial weights of every layer before a ReLU (the paper gives none)."""
 
+_Dense = functools.partial(nn.Dense, precision=lax.Precision.HIGHEST)
+
 _SMALL = 8
 """Most residual blocks that are unrolled where the settings leave it open (measured with 3 blocks
 of 32 filters on a CPU; compile time grows with them)."""
@@ -31,11 +33,11 @@ class ConvolutionNorm(nn.Module):
     """A convolution without bias and its batch norm: [B, H, W, C] -> float32 [B, H, W, filters]."""
 
     config: ResNetConfig
-    filters: int
-    width: int
-    """3 in the towers, 1 in the heads."""
     dtype: Any
     is_training: bool
+    filters: int
+    width: int = 3
+    """3 in the towers, 1 in the heads."""
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
@@ -43,11 +45,10 @@ class ConvolutionNorm(nn.Module):
             "kernel", _HE, (self.width, self.width, x.shape[-1], self.filters), jnp.float32
         )
         x, kernel = x.astype(self.dtype), kernel.astype(self.dtype)
-        y = (
-            convolve(self.config.convolution, x, kernel)
-            if self.width == 3
-            else pointwise(x, kernel[0, 0])
-        )
+        if self.width == 3:
+            y = convolve(self.config.convolution, x, kernel)
+        else:
+            y = pointwise(x, kernel[0, 0])
         norm = nn.BatchNorm(
             use_running_average=not self.is_training,
             momentum=self.config.batch_norm_momentum,
@@ -68,13 +69,12 @@ class Block(nn.Module):
 
     @nn.compact
     def __call__(self, x: Array) -> tuple[Array, None]:
-        y = ConvolutionNorm(
-            self.config, self.config.filters, 3, self.dtype, self.is_training, name="first"
-        )(x)
+        layer = functools.partial(
+            ConvolutionNorm, self.config, self.dtype, self.is_training, self.config.filters
+        )
+        y = layer(name="first")(x)
         if self.config.tower != "plain":
-            y = ConvolutionNorm(
-                self.config, self.config.filters, 3, self.dtype, self.is_training, name="second"
-            )(nn.relu(y).astype(self.dtype))
+            y = layer(name="second")(nn.relu(y).astype(self.dtype))
         if self.config.tower == "res":
             y = y + x.astype(jnp.float32)
         return nn.relu(y).astype(self.dtype), None
@@ -92,9 +92,10 @@ class Tower(nn.Module):
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
-        y = ConvolutionNorm(
-            self.config, self.config.filters, 3, self.dtype, self.is_training, name="stem"
-        )(x)
+        stem = ConvolutionNorm(
+            self.config, self.dtype, self.is_training, self.config.filters, name="stem"
+        )
+        y = stem(x)
         y = nn.relu(y).astype(self.dtype)
         if self.config.blocks == 1:
             return y
@@ -126,9 +127,8 @@ class PlanesHead(nn.Module):
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
-        y = ConvolutionNorm(
-            self.config, self.config.policy_filters, 3, self.dtype, self.is_training, name="conv"
-        )(x)
+        filters = self.config.policy_filters
+        y = ConvolutionNorm(self.config, self.dtype, self.is_training, filters, name="conv")(x)
         planes = move_planes(self.num_actions, x.shape[1:3])
         kernel = self.param(
             "kernel", nn.linear.default_kernel_init, (1, 1, y.shape[-1], planes), jnp.float32
@@ -147,18 +147,12 @@ class PolicyHead(nn.Module):
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
-        y = ConvolutionNorm(
-            self.config, self.config.policy_filters, 1, jnp.float32, self.is_training, name="conv"
-        )(x)
+        filters = self.config.policy_filters
+        y = ConvolutionNorm(self.config, jnp.float32, self.is_training, filters, 1, name="conv")(x)
         y = nn.relu(y).reshape(x.shape[0], -1)
-        init = (
-            point_to_move
-            if self.config.policy_init == "identity"
-            else nn.linear.default_kernel_init
-        )
-        return nn.Dense(
-            self.num_actions, precision=lax.Precision.HIGHEST, kernel_init=init, name="logits"
-        )(y)
+        is_identity = self.config.policy_init == "identity"
+        init = point_to_move if is_identity else nn.linear.default_kernel_init
+        return _Dense(self.num_actions, kernel_init=init, name="logits")(y)
 
 
 class ValueHead(nn.Module):
@@ -170,19 +164,11 @@ class ValueHead(nn.Module):
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
-        y = ConvolutionNorm(
-            self.config, self.config.value_filters, 1, jnp.float32, self.is_training, name="conv"
-        )(x)
+        filters = self.config.value_filters
+        y = ConvolutionNorm(self.config, jnp.float32, self.is_training, filters, 1, name="conv")(x)
         y = nn.relu(y).reshape(x.shape[0], -1)
-        y = nn.relu(
-            nn.Dense(
-                self.config.value_hidden,
-                precision=lax.Precision.HIGHEST,
-                kernel_init=_HE,
-                name="hidden",
-            )(y)
-        )
-        return jnp.tanh(nn.Dense(1, precision=lax.Precision.HIGHEST, name="value")(y))[:, 0]
+        y = nn.relu(_Dense(self.config.value_hidden, kernel_init=_HE, name="hidden")(y))
+        return jnp.tanh(_Dense(1, name="value")(y))[:, 0]
 
 
 class PolicyValue(nn.Module):
@@ -198,25 +184,18 @@ class PolicyValue(nn.Module):
     def __call__(self, planes: Array) -> tuple[Array, Array]:
         dtype = jnp.dtype(self.config.train_dtype)
         x = planes.astype(dtype)
+        tower = functools.partial(Tower, self.config, dtype, self.is_training, self.unroll)
         if self.config.heads == "dual":
-            policy_features = value_features = Tower(
-                self.config, dtype, self.is_training, self.unroll, name="tower"
-            )(x)
+            policy_features = value_features = tower(name="tower")(x)
         else:
-            policy_features = Tower(
-                self.config, dtype, self.is_training, self.unroll, name="policy_tower"
-            )(x)
-            value_features = Tower(
-                self.config, dtype, self.is_training, self.unroll, name="value_tower"
-            )(x)
+            policy_features = tower(name="policy_tower")(x)
+            value_features = tower(name="value_tower")(x)
+        head: nn.Module
         if self.config.policy_head == "planes":
-            logits = PlanesHead(
-                self.config, self.num_actions, dtype, self.is_training, name="policy"
-            )(policy_features)
+            head = PlanesHead(self.config, self.num_actions, dtype, self.is_training, name="policy")
         else:
-            logits = PolicyHead(self.config, self.num_actions, self.is_training, name="policy")(
-                policy_features
-            )
+            head = PolicyHead(self.config, self.num_actions, self.is_training, name="policy")
+        logits = head(policy_features)
         return logits, ValueHead(self.config, self.is_training, name="value")(value_features)
 
 

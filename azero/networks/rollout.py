@@ -109,8 +109,3 @@ def sum_weights(params: PyTree, numbers: Sequence[Array | None]) -> Array:
         else:
             total = total + jnp.where(number != 0, weights[jnp.maximum(number, 1) - 1], 0.0)
     return total
-
-
-def count_live(params: PyTree) -> dict[str, int]:
-    """Return how many weights of each group are not zero. Host side."""
-    return {name: int(np.count_nonzero(np.asarray(weights))) for name, weights in params.items()}

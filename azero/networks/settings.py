@@ -36,7 +36,7 @@ class NetworkConfig(Kind):
 
 @dataclass(frozen=True)
 class ConvolutionalConfig(NetworkConfig):
-    """What networks of 3x3 convolutions have in common."""
+    """Base of the settings of networks of 3x3 convolutions."""
 
     blocks: int = 20
     """Blocks of the tower; the first one is a single convolution, so "20 blocks" has 19 residual
@@ -60,7 +60,7 @@ class ConvolutionalConfig(NetworkConfig):
 
 @dataclass(frozen=True)
 class ResidualConfig(ConvolutionalConfig):
-    """What towers of residual blocks have in common."""
+    """Base of the settings of towers of residual blocks."""
 
     train_loop: Literal["auto", "scan", "unrolled"] = "auto"
     """How a training step goes through the tower's blocks. scan: in a loop, which compiles one
@@ -179,7 +179,7 @@ class Value2016Config(ConvolutionalConfig):
 
 @dataclass(frozen=True)
 class LinearConfig(NetworkConfig):
-    """What the linear policies of AlphaGo in 2016 have in common."""
+    """Base of the settings of the linear policies of AlphaGo (2016)."""
 
     MAKER: ClassVar[str] = "azero.networks.make:make_linear"
 

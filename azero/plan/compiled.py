@@ -34,7 +34,7 @@ USABLE = 31 / 32
 on v5e, 0.75 of 32 GiB on v6e (its own messages)."""
 
 Announce = Callable[[str], AbstractContextManager[None]]
-"""Shows the current activity while the block runs."""
+"""Shows an activity while the block runs."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class CompiledProgram:
-    """What the compiler made of one program."""
+    """The compiler's result for one program."""
 
     module: Module
     memory: Memory
@@ -66,7 +66,7 @@ class CompiledProgram:
 
 @dataclass(frozen=True)
 class ProgramCost:
-    """What one program needs and does, of one device."""
+    """The memory and work of one program on one device."""
 
     compiled: CompiledProgram
     work: Cost
@@ -134,7 +134,7 @@ def usable_bytes(topology: Topology) -> float:
 
 
 def device_rates(topology: Topology) -> Rates:
-    """Return what one device of the slice does at most."""
+    """Return the peak rates of one device of the slice."""
     chip, devices = topology.chip, topology.chip.devices
     bandwidth, links = chip.bandwidth / devices, chip.links / devices
     return Rates(chip.device_flops, bandwidth, links, topology.num_devices)
@@ -195,10 +195,8 @@ def _compile(lowered: Any) -> dict[str, Any]:
 
 
 def bytes_needed(message: str) -> int | None:
-    """Return the bytes that a program would have needed, by the compiler's `message`.
-
-    None is a message that says something else than that they are not there.
-    """
+    """Return the bytes that a program would have needed, from the compiler's `message`; None if it
+    is another error."""
     used = re.search(r"Used ([\d.]+)([KMGT]?) of [\d.]+[KMGT]? hbm", message)
     used = used or re.search(r"required for HLO temporaries \(([\d.]+)([KMGT]?)\)", message)
     return parse_size(used[1], used[2]) if used else None
@@ -218,7 +216,7 @@ def _cache_path(program: str, topology: str) -> Path:
 
 
 def _write(path: Path, result: dict[str, Any]) -> None:
-    """Write in one step: another process may look for the same result."""
+    """Write atomically: another process may read the same result."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(f".{os.getpid()}")
     unfinished.write_bytes(gzip.compress(json.dumps(result).encode()))

@@ -9,6 +9,7 @@ whose length depends on data (the descent into a tree, the flood of a chain of s
 from __future__ import annotations
 
 import math
+import operator
 import re
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -53,7 +54,7 @@ _ASYNCHRONOUS_COPIES = {
 
 
 class Rates(NamedTuple):
-    """What one device does at most."""
+    """Peak rates of one device."""
 
     flops: float
     """bf16 operations per second."""
@@ -67,7 +68,7 @@ class Rates(NamedTuple):
 
 @dataclass(frozen=True)
 class Cost:
-    """What one device does in a part of a program."""
+    """The work of one device in a part of a program."""
 
     flops: float = 0.0
     """Multiplications and additions of convolutions and matrix products; elementwise operations are
@@ -83,23 +84,13 @@ class Cost:
     """Loops of unknown length."""
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(
-            self.flops + other.flops,
-            self.hbm_bytes + other.hbm_bytes,
-            self.exchanged_bytes + other.exchanged_bytes,
-            self.seconds + other.seconds,
-            self.unknown_loops + other.unknown_loops,
-        )
+        return Cost(*map(operator.add, vars(self).values(), vars(other).values()))
 
     def times(self, count: float) -> Cost:
-        """Return the cost of doing it `count` times; a loop stays one loop."""
-        return Cost(
-            count * self.flops,
-            count * self.hbm_bytes,
-            count * self.exchanged_bytes,
-            count * self.seconds,
-            self.unknown_loops,
-        )
+        """Return the cost of `count` repetitions; a loop stays one loop."""
+        flops, hbm_bytes = count * self.flops, count * self.hbm_bytes
+        exchanged_bytes, seconds = count * self.exchanged_bytes, count * self.seconds
+        return Cost(flops, hbm_bytes, exchanged_bytes, seconds, self.unknown_loops)
 
 
 def module_cost(module: Module, rates: Rates) -> Cost:
@@ -108,10 +99,10 @@ def module_cost(module: Module, rates: Rates) -> Cost:
 
 
 class Counter:
-    """Adds up a module; each computation is looked at once."""
+    """Adds up the cost of a module; each computation is analysed once."""
 
     def __init__(self, module: Module, rates: Rates) -> None:
-        """Count with what a device does at most."""
+        """Count with the peak rates of a device."""
         self._module = module
         self._rates = rates
         self._loops = Loops(module)
@@ -157,39 +148,23 @@ class Counter:
         return self._work(instruction, body)
 
     def _collective(self, instruction: Instruction, body: Computation) -> Cost:
-        operands = [body[name] for name in instruction.operands]
-        taken, moved = (
-            sum(part)
-            for part in zip(
-                *(
-                    (array.num_bytes, array.hbm_bytes)
-                    for operand in operands
-                    for array in operand.arrays
-                ),
-                strict=True,
-            )
-        )
+        arrays = [array for name in instruction.operands for array in body[name].arrays]
+        taken = sum(array.num_bytes for array in arrays)
+        moved = 2 * sum(array.hbm_bytes for array in arrays)
         rates = self._rates
         # A ring: every device sends its part n - 1 times to collect the sum and, in an all-reduce,
         # as often again to spread it.
-        rounds = (
-            (2 if instruction.opcode.startswith("all-reduce") else 1)
-            * (rates.num_devices - 1)
-            / rates.num_devices
-        )
-        return Cost(
-            0.0, 2 * moved, taken, max(rounds * taken / rates.links, 2 * moved / rates.bandwidth)
-        )
+        rounds = (rates.num_devices - 1) / rates.num_devices
+        rounds *= 2 if instruction.opcode.startswith("all-reduce") else 1
+        seconds = max(rounds * taken / rates.links, moved / rates.bandwidth)
+        return Cost(0.0, moved, taken, seconds)
 
     def _work(self, instruction: Instruction, body: Computation) -> Cost:
         flops, effort = self._arithmetic(instruction, body)
         moved = traffic(instruction, body, self._module)
-        seconds = (
-            0.0
-            if instruction.opcode in _ASYNCHRONOUS_COPIES
-            else max(effort / self._rates.flops, moved / self._rates.bandwidth)
-        )
-        return Cost(flops, moved, 0.0, seconds)
+        seconds = max(effort / self._rates.flops, moved / self._rates.bandwidth)
+        is_asynchronous = instruction.opcode in _ASYNCHRONOUS_COPIES
+        return Cost(flops, moved, 0.0, 0.0 if is_asynchronous else seconds)
 
     def _arithmetic(self, instruction: Instruction, body: Computation) -> tuple[float, float]:
         """Return the operations of an instruction, and the bf16 operations that they take."""
@@ -198,9 +173,8 @@ class Counter:
             counted = [self._arithmetic(inner, part) for part in parts for inner in part.values()]
             return sum(flops for flops, _ in counted), sum(effort for _, effort in counted)
         flops = product_flops(instruction, body)
-        return flops, flops * (
-            _PRECISE_PASSES if "operand_precision={highest" in instruction.attributes else 1
-        )
+        is_precise = "operand_precision={highest" in instruction.attributes
+        return flops, flops * (_PRECISE_PASSES if is_precise else 1)
 
 
 def is_free(instruction: Instruction) -> bool:
@@ -249,10 +223,8 @@ def traffic(instruction: Instruction, body: Computation, module: Module) -> floa
     if instruction.opcode in _SLICES:
         return 2 * instruction.hbm_bytes
     if instruction.opcode in _UPDATES:
-        return 2 * min(
-            body[instruction.operands[_UPDATES[instruction.opcode]]].hbm_bytes,
-            instruction.hbm_bytes,
-        )
+        new = body[instruction.operands[_UPDATES[instruction.opcode]]]
+        return 2 * min(new.hbm_bytes, instruction.hbm_bytes)
     if instruction.opcode in _ASYNCHRONOUS_COPIES:
         return instruction.hbm_bytes  # a tuple of the target and the source
     return sum(body[name].hbm_bytes for name in instruction.operands) + instruction.hbm_bytes

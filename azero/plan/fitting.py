@@ -21,9 +21,9 @@ of a checkpoint."""
 def fit(config: Config, topology: Topology, plays: bool, announce: Announce) -> Config:
     """Return `config` with the largest sizes that fit.
 
-    They are the learner's batch, up to its own, and the games of a device that are searched at
-    once, up to all of them. Numbers that do not divide over the devices become powers of two times
-    the devices first.
+    The sizes are the learner's batch and the games searched at once on a device, each at most what
+    `config` asks for. Numbers that the devices do not divide first become powers of two times the
+    number of devices.
 
     Raises:
       ValueError: not even the smallest sizes fit.
@@ -76,8 +76,8 @@ def _fit_games(
     limit: float,
     hbm_bytes: Callable[[Config, Callable[[PlannedPrograms], PlannedProgram], str], int],
 ) -> Config:
-    """Return `config` with the most games of self-play whose trees, which are all kept from move to
-    move, fit, and dispatches for as many positions an iteration."""
+    """Return `config` with the most games of self-play that fit with their trees, which are kept
+    from move to move, and with the dispatches that give as many positions an iteration."""
 
     def of_games(size: int) -> int:
         changed = _with_selfplay(config, num_games=size * devices)
@@ -104,11 +104,11 @@ def _with_selfplay(config: Config, **changes: Any) -> Config:
 def largest_fitting(start: int, needed: Callable[[int], int], limit: float, setting: str) -> int:
     """Return the largest of `start`, its half, and smaller powers of two that fits.
 
-    Those fit whose `needed` bytes are at most `limit`. After a size that is too large, the next one
-    is where the memory would suffice if all of it grew in proportion.
+    A size fits if its `needed` bytes are at most `limit`. After a size that is too large, the next
+    one is that at which memory would suffice if it grew in proportion to the size.
 
     Raises:
-      ValueError: one is too many; `setting` is named.
+      ValueError: not even one fits; the message names `setting`.
     """
     size, too_large = start, 2 * start
     fitting = None
@@ -133,8 +133,6 @@ def _power_below(number: float) -> int:
 
 
 def _dividing(count: int, devices: int) -> int:
-    """Return `count` if it divides over the devices.
-
-    Else it is the largest power of two times their number that is not larger, at least one each.
-    """
+    """Return `count` if the devices divide it, otherwise the largest power of two times their
+    number that is not larger (at least one each)."""
     return count if count % devices == 0 else devices * _power_below(count / devices)

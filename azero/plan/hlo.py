@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -64,9 +65,8 @@ class Array(NamedTuple):
         if tile is None or not order:
             return dims
         fastest = [int(axis) for axis in order.split(",")]
-        for axis, side in zip(
-            fastest, reversed([int(side) for side in tile[1].split(",")]), strict=False
-        ):
+        sides = [int(side) for side in reversed(tile[1].split(","))]
+        for axis, side in zip(fastest, sides, strict=False):
             dims[axis] = -(-dims[axis] // side) * side
         return dims
 
@@ -151,7 +151,7 @@ class Frame(NamedTuple):
 
     source: SourceLine
     caller: int
-    """Number of the frame that called; 0 is none."""
+    """Number of the calling frame; 0 where there is none."""
 
 
 class Module(NamedTuple):
@@ -173,11 +173,7 @@ class Module(NamedTuple):
     def counts(self) -> Counter[str]:
         """Return how often each instruction stands in the program text, the starts of asynchronous
         collectives under the plain name."""
-        opcodes = Counter(
-            instruction.opcode
-            for computation in self.computations.values()
-            for instruction in computation.values()
-        )
+        opcodes = Counter(instruction.opcode for instruction in self._all())
         for name in COLLECTIVES:
             opcodes[name] += opcodes.pop(f"{name}-start", 0)
         return +opcodes
@@ -185,12 +181,11 @@ class Module(NamedTuple):
     def collectives(self) -> list[Instruction]:
         """Return the instructions that exchange data between devices."""
         names = {*COLLECTIVES, *(f"{name}-start" for name in COLLECTIVES)}
-        return [
-            instruction
-            for computation in self.computations.values()
-            for instruction in computation.values()
-            if instruction.opcode in names
-        ]
+        return [instruction for instruction in self._all() if instruction.opcode in names]
+
+    def _all(self) -> Iterator[Instruction]:
+        for computation in self.computations.values():
+            yield from computation.values()
 
 
 def parse(text: str) -> Module:
@@ -255,27 +250,20 @@ def _instruction(name: str, rest: str) -> Instruction:
     close = _closing(rest, opcode.end() - 1)
     inside = rest[opcode.end() : close]
     number = int(inside) if re.fullmatch(r"-?\d+", inside) else 0
-    return Instruction(
-        name,
-        opcode[1],
-        parse_shape(shape),
-        tuple(re.findall(r"%([\w.\-]+)", inside)),
-        rest[close + 1 :],
-        number,
-    )
+    operands = tuple(re.findall(r"%([\w.\-]+)", inside))
+    arrays, attributes = parse_shape(shape), rest[close + 1 :]
+    return Instruction(name, opcode[1], arrays, operands, attributes, number)
 
 
 def parse_shape(text: str) -> tuple[Array, ...]:
     """Return the arrays of a shape as printed, `bf16[8,19,19,256]{3,0,2,1:T(8,128)(2,1)}` or a
     tuple of such."""
-    return tuple(
-        Array(
-            dtype,
-            tuple(int(side.removeprefix("<=")) for side in dims.split(",") if side),
-            layout or "",
-        )
-        for dtype, dims, layout in _ARRAY.findall(text)
-    )
+
+    def sides(dims: str) -> tuple[int, ...]:
+        return tuple(int(side.removeprefix("<=")) for side in dims.split(",") if side)
+
+    found = _ARRAY.findall(text)
+    return tuple(Array(dtype, sides(dims), layout or "") for dtype, dims, layout in found)
 
 
 def _closing(text: str, start: int) -> int:

@@ -23,10 +23,8 @@ class Loops:
         for name, computation in module.computations.items():
             for instruction in computation.values():
                 if instruction.opcode == "while":
-                    self._loop_of |= {
-                        called: (instruction, name)
-                        for called in instruction.called("body", "condition")
-                    }
+                    for called in instruction.called("body", "condition"):
+                        self._loop_of[called] = (instruction, name)
 
     def trip_count(self, loop: Instruction, where: str) -> int | None:
         """Return how often the body of `loop`, an instruction of the computation `where`, runs;
@@ -57,19 +55,16 @@ class Loops:
             compared, sides = test, list(test.operands)
         if compared.opcode != "compare" or "direction=LT" not in compared.attributes:
             return None, None
-        counter = computation[sides[0]]
-        while counter.opcode in _SAME:
-            counter = computation[counter.operands[0]]
+        counter = _original(computation, sides[0])
         return counter.index(), self._value(computation[sides[1]], condition)
 
     def _step(self, loop: Instruction, index: int) -> int | None:
-        """Return by how much the counter grows in a turn."""
+        """Return the increment of the counter."""
         (body,) = loop.called("body")
         computation = self._module.computations[body]
         state = _result(computation)
-        grown = computation[state.operands[index]] if state.opcode == "tuple" else state
-        while grown.opcode in _SAME:
-            grown = computation[grown.operands[0]]
+        name = state.operands[index] if state.opcode == "tuple" else state.name
+        grown = _original(computation, name)
         if grown.opcode != "add":
             return None
         values = [self._value(computation[name], body) for name in grown.operands]
@@ -85,11 +80,8 @@ class Loops:
             return self._part(source.operands[0], index, where)
         if source.opcode == "parameter" and where in self._loop_of:
             loop, outside = self._loop_of[where]
-            return (
-                self._part(loop.operands[0], index, outside)
-                if self._is_unchanged(loop, index)
-                else None
-            )
+            if self._is_unchanged(loop, index):
+                return self._part(loop.operands[0], index, outside)
         return None
 
     def _value(self, source: Instruction, where: str) -> int | None:
@@ -108,10 +100,16 @@ class Loops:
         state = _result(computation)
         if state.opcode != "tuple":
             return False
-        part = computation[state.operands[index]]
-        while part.opcode in _SAME:
-            part = computation[part.operands[0]]
+        part = _original(computation, state.operands[index])
         return part.index() == index and computation[part.operands[0]].opcode == "parameter"
+
+
+def _original(computation: Computation, name: str) -> Instruction:
+    """Return the instruction `name`, or the one whose result it passes on unchanged."""
+    instruction = computation[name]
+    while instruction.opcode in _SAME:
+        instruction = computation[instruction.operands[0]]
+    return instruction
 
 
 def _result(computation: Computation) -> Instruction:

@@ -8,6 +8,7 @@ TPU. Beside each line stands the roofline of the same instructions (`azero.plan.
 from __future__ import annotations
 
 import functools
+import operator
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from azero.plan.cost import Counter, Rates, is_free, product_flops
 from azero.plan.hlo import Computation, Instruction, Module
 
 K = TypeVar("K")
-"""What times are kept of."""
+"""The key of a table of times."""
 
 _PACKAGE = Path(__file__).parents[1]
 CONVOLUTIONS, COPIES, OTHER = "convolutions and products", "copies", "other"
@@ -64,13 +65,7 @@ class Time:
     """How often instructions run in it."""
 
     def __add__(self, other: Time) -> Time:
-        return Time(
-            self.seconds + other.seconds,
-            self.roofline + other.roofline,
-            self.unestimated + other.unestimated,
-            self.unestimated_runs + other.unestimated_runs,
-            self.runs + other.runs,
-        )
+        return Time(*map(operator.add, vars(self).values(), vars(other).values()))
 
 
 @dataclass(frozen=True)

@@ -32,14 +32,14 @@ PUBLISHED_GAMES = {
 
 @dataclass(frozen=True)
 class RunCost:
-    """What a run takes; None where an experiment does not play."""
+    """The time and work of a run; fields are None for an experiment without self-play."""
 
     evaluation_flops: float
     """Cost of one evaluation of the network, from its layers."""
     step_seconds: float
     """A training step with the unpacking of its samples, at the roofline."""
     step_flops: float
-    """Of one device, in the compiled program."""
+    """FLOPs of one device, in the compiled program."""
     step_hand_flops: float
     """The same from the layers: three evaluations per position, one forward and two backward."""
     learner_share: float

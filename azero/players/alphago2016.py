@@ -5,6 +5,7 @@ them.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args
@@ -24,7 +25,7 @@ from azero.networks.rollout import NUM_GROUPS, sum_weights
 from azero.networks.settings import Rollout2016Config
 from azero.players.play_style import ALPHAGO2016
 from azero.players.searches import eyes_last_leaf
-from azero.players.thinking import Limits
+from azero.players.thinking import Limits, check_same_board
 from azero.players.tree_player import TreePlayer
 from azero.search.leaf import (
     SymmetryLeafFn,
@@ -50,8 +51,6 @@ _VIRTUAL_LOSS = 3
 """n_vl (AG16: 3)."""
 _BATCH = 16
 """Leaves evaluated together (AG16: 40 threads)."""
-_SWITCHES = {"replies": "has_replies", "adaptive": "is_adaptive"}
-"""Options that are 0 or 1, and their fields."""
 _EXPORTED = "checkpoint"
 """Name of a directory with only a network, which does not identify its run."""
 
@@ -73,7 +72,8 @@ class ApvSpec:
     visits: int | None = None
     """Rollouts from the root; None is the player's default."""
     mixing: float | None = None
-    """lambda: the share of rollouts in a value; None is 0.5 with a value network (AG16), else 1."""
+    """lambda: the share of rollouts in a value; None is 0.5 with a value network
+    (AG16), otherwise 1."""
     threshold: int | None = None
     """n_thr: an edge with more rollouts gets a node; None is AG16's 40."""
     c_puct: float | None = None
@@ -182,7 +182,7 @@ def parse_apv(text: str) -> ApvSpec | None:
     for key, value in parse_qsl(query, keep_blank_values=True):
         try:
             settings |= _setting(key, value)
-        except ValueError:
+        except (KeyError, ValueError):
             raise ValueError(
                 f"{key}={value} in {text!r} is not understood; the form is {FORM}"
             ) from None
@@ -197,27 +197,40 @@ def _networks_in(directory: Path) -> dict[str, Any]:
     any other directory the policy alone."""
     if not (directory / "policy").is_dir():
         return {"policy": directory}
-    return {
-        "label": directory.name,
-        **{part: directory / part for part in KINDS if (directory / part).is_dir()},
-    }
+    networks = {part: directory / part for part in KINDS if (directory / part).is_dir()}
+    return {"label": directory.name, **networks}
+
+
+_SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    **{part: (part, Path) for part in ("value", "rollout", "tree")},
+    **{
+        name: (name.replace("-", "_"), int)
+        for name in ("visits", "threshold", "batch", "policy-batch")
+    },
+    "c-puct": ("c_puct", float),
+    "beta": ("beta", float),
+    "lambda": ("mixing", float),
+    "fpu": ("fpu", str),
+    **{
+        name: (field, lambda value: {"0": False, "1": True}[value])
+        for name, field in (("replies", "has_replies"), ("adaptive", "is_adaptive"))
+    },
+}
+"""By the key in a player's name: the field of an `ApvSpec`, and what reads its value."""
 
 
 def _setting(key: str, value: str) -> dict[str, Any]:
-    """Return one setting of an `ApvSpec`."""
-    if key in ("value", "rollout", "tree") and value:
-        return {key: Path(value)}
-    if key in ("visits", "threshold", "batch", "policy-batch") and value.isdigit():
-        return {key.replace("-", "_"): int(value)}
-    if key in ("c-puct", "beta"):
-        return {key.replace("-", "_"): float(value)}
-    if key == "fpu" and value in get_args(FirstPlay):
-        return {key: value}
-    if key in _SWITCHES and value in ("0", "1"):
-        return {_SWITCHES[key]: value == "1"}
-    if key == "lambda":
-        return {"mixing": float(value)}
-    raise ValueError(key)
+    """Return one setting of an `ApvSpec`.
+
+    Raises:
+      ValueError, KeyError: there is no such setting, or no such value.
+    """
+    name, read = _SETTINGS[key]
+    if not value or (key == "fpu" and value not in get_args(FirstPlay)):
+        raise ValueError(value)
+    if read is int and not value.isdigit():
+        raise ValueError(value)
+    return {name: read(value)}
 
 
 def apv_config(spec: ApvSpec) -> Config:
@@ -229,17 +242,14 @@ def apv_config(spec: ApvSpec) -> Config:
       ValueError: a directory holds another kind of network, or boards differ.
     """
     configs = {part: load_settings(directory)[1] for part, directory in spec.directories.items()}
-    size = make_go(configs["policy"].game).board_shape
+    board = cast(Game, make_go(configs["policy"].game))
     for part, config in configs.items():
         directory, found = spec.directories[part], config.network.name
         if found != KINDS[part]:
             raise ValueError(
                 f"{directory} holds a network {found}; the {part} of apv is {KINDS[part]}"
             )
-        if (board := make_go(config.game).board_shape) != size:
-            raise ValueError(
-                f"{directory} is for a board of {_by(board)}, {spec.policy} for one of {_by(size)}"
-            )
+        check_same_board(str(directory), cast(Game, make_go(config.game)), board)
     return configs["policy"]
 
 
@@ -259,11 +269,8 @@ def load_apv(
       ValueError: a directory holds another kind of network, or boards differ.
     """
     trained = apv_config(spec).game
-    game, board = make_go(trained if rules is None else rules), make_go(trained).board_shape
-    if game.board_shape != board:
-        raise ValueError(
-            f"{spec.name} knows go on {_by(board)} and cannot play go on {_by(game.board_shape)}"
-        )
+    game = make_go(trained if rules is None else rules)
+    check_same_board(spec.name, cast(Game, make_go(trained)), cast(Game, game))
     usual = Limits() if by_clock else ALPHAGO2016.limits
     limits = usual if spec.visits is None else Limits(visits=spec.visits)
     return TreePlayer(
@@ -351,7 +358,3 @@ def _replying_rollouts(game: Go, rollouts: _Part, tree: _Part, batch: int, seed:
     masked, params = eyes_last_leaf(game, leaf), (tree.params, rollouts.params)
     table = no_replies(game.num_points)
     return RememberingRollouts(tree.game, masked, params, table, batch=batch, seed=seed)
-
-
-def _by(shape: tuple[int, int]) -> str:
-    return f"{shape[0]}x{shape[1]}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 LAG_SECONDS = 0.3
-"""Held back for the lag between the player and the clock's owner (a pipe, a network)."""
+"""Reserved for the lag between the player and the clock (a pipe, a network)."""
 SHORTEST_SECONDS = 0.02
 """Thinking time if the clock leaves less than the lag."""
 _GAME_SHARE = 0.7
@@ -15,7 +15,7 @@ _GAME_SHARE = 0.7
 _HORIZON_SHARE = 1 / 6
 """Minimum number of own moves per point that the main time must last for: 60 at 19x19; a choice."""
 _LEAST_HORIZON = 10
-"""The same on the smallest boards."""
+"""The minimum number of own moves on the smallest boards."""
 
 
 class Clock(NamedTuple):
@@ -27,18 +27,17 @@ class Clock(NamedTuple):
     """
 
     seconds_per_move: float | None = None
-    """A fixed time for every move, which cannot be saved; the other fields are then ignored. None
-    is none."""
+    """A fixed time for every move, which cannot be saved; the other fields are then ignored."""
     main_seconds: float | None = None
-    """Main time left; None is no clock."""
+    """Main time left; None without a clock."""
     increment_seconds: float = 0.0
     """Added to the main time after each own move (Fischer)."""
     period_seconds: float = 0.0
     """Length of a period."""
     periods: int = 0
-    """Japanese: periods left. 0 is none, or Canadian."""
+    """Japanese: periods left. 0 without periods, or Canadian."""
     period_moves: int = 0
-    """Canadian: moves of one period. 0 is none, or Japanese."""
+    """Canadian: moves of one period. 0 without periods, or Japanese."""
     period_left: float = 0.0
     """Canadian: seconds left in the current period; used while `moves_left` is positive."""
     moves_left: int = 0
@@ -46,7 +45,7 @@ class Clock(NamedTuple):
 
     @property
     def limit_seconds(self) -> float | None:
-        """The longest time that the next move may take; None is no limit."""
+        """The longest time that the next move may take; None for no limit."""
         if self.seconds_per_move is not None or self.main_seconds is None:
             return self.seconds_per_move
         if self.moves_left > 0:
@@ -83,19 +82,19 @@ class Clock(NamedTuple):
 
 @dataclass(frozen=True)
 class TimeControl:
-    """The clock of each player at the start of a game; without any of these there is none, and
-    players think for their visits."""
+    """Each player's clock at the start of a game. Without any of these there is no clock, and
+    players search their visits."""
 
     seconds_per_move: float | None = None
     """Seconds for every move (AG16: 5; the preprint of AlphaZero: 60)."""
     main_time: float | None = None
     """Seconds for the whole game (AGZ: 7200, then three periods; AZ: 10800 with increments)."""
     increment: float = 0.0
-    """Seconds added after each own move (AZ: 15)."""
+    """Seconds added after each of the player's moves (AZ: 15)."""
     periods: int = 0
     """Periods of byo-yomi after the main time (AGZ: 3)."""
     period_time: float = 0.0
-    """Seconds of each of them (AGZ: 60)."""
+    """Seconds of a period (AGZ: 60)."""
 
     @property
     def is_set(self) -> bool:
@@ -113,17 +112,17 @@ class TimeControl:
         )
 
     def check(self) -> None:
-        """Check that the values fit each other.
+        """Check the combination of the values.
 
         Raises:
-          ValueError: they do not.
+          ValueError: it is no time control.
         """
         if self.seconds_per_move is not None and self != TimeControl(self.seconds_per_move):
             raise ValueError("seconds-per-move excludes main-time, increment and periods")
         if self.main_time is None and self != TimeControl(self.seconds_per_move):
             raise ValueError("increment and periods need main-time")
         if (self.periods > 0) != (self.period_time > 0):
-            raise ValueError("periods and period-time come together")
+            raise ValueError("periods and period-time need each other")
         if self.increment > 0 and self.periods > 0:
             raise ValueError("increment excludes periods")
         times = (self.seconds_per_move, self.main_time, self.increment, self.period_time)
@@ -147,7 +146,7 @@ def thinking_seconds(
 ) -> float | None:
     """Return how long to think about the next move; None is without limit.
 
-    The main time is shared out over the own moves that a game on such a board still has, and at
+    The main time is divided over the moves that the player still has on such a board, and at
     least over a sixth as many as there are points. A Japanese period is used at every move, since
     what is left of it is lost; further ones are a reserve that stays. A Canadian one is shared out
     over its moves. The lag is kept back.
@@ -157,7 +156,7 @@ def thinking_seconds(
       num_moves: moves played in the game, of both sides.
       num_points: points (squares) of the board.
       lag_seconds: kept back from every limit.
-      own_moves: own moves that the main time is shared out over; None is by the board, as above.
+      own_moves: moves over which the main time is divided; None is by the board, as above.
     """
     limit = clock.limit_seconds
     if limit is None:

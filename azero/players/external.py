@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Self
 
 from azero.players.player import RESIGN, Clock, Decision, Move, Player, PlayerError, Position
-from azero.players.program import ANSWER_CHARACTERS, QUIT_SECONDS, ExternalProgram
+from azero.players.program import (
+    ANSWER_CHARACTERS,
+    QUIT_SECONDS,
+    ExternalProgram,
+    ProgramPlayer,
+)
 
 
 class GtpProgram:
@@ -32,12 +37,7 @@ class GtpProgram:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     @property
@@ -83,7 +83,7 @@ class GtpProgram:
                 return line
 
 
-class GtpPlayer:
+class GtpPlayer(ProgramPlayer[GtpProgram]):
     """A GTP program as a Player: a new process for every game."""
 
     def __init__(
@@ -106,12 +106,9 @@ class GtpPlayer:
           timeout: seconds that the program may take over an answer.
           clock: its clock at the start of a game, which it is told; None is none.
         """
-        self.name = name
+        super().__init__(name, command, lambda words: GtpProgram(words, timeout), timeout)
         self._clock = clock
-        self._command = list(command)
         self._settings = (f"boardsize {size}", f"komi {komi:g}", "clear_board")
-        self._timeout = timeout
-        self._program: GtpProgram | None = None
 
     def reset(self) -> None:
         """Restart the program and set up the board.
@@ -120,12 +117,11 @@ class GtpPlayer:
           ValueError: the program cannot be started.
           PlayerError: it refused the size or the komi, or failed.
         """
-        self.close()
-        self._program = GtpProgram(self._command, self._timeout)
+        program = self.restart()
         for setting in self._settings:
-            self._program.ask(setting)
+            program.ask(setting)
         if self._clock is not None:
-            self._program.ask(_time_settings(self._clock, self._knows))
+            program.ask(_time_settings(self._clock, self._knows))
 
     def choose(self, position: Position, clock: Clock) -> Decision:
         """Ask for a move.
@@ -133,7 +129,7 @@ class GtpPlayer:
         Raises:
           PlayerError: the program failed, or its move is not legal under our rules.
         """
-        program, colour = self._running(), _colour(position.to_play)
+        program, colour = self.program, _colour(position.to_play)
         if self._clock is not None and clock.main_seconds is not None:
             program.ask(f"time_left {colour} {_time_left(clock)}")
         answer = program.ask(f"genmove {colour}", clock.limit_seconds)
@@ -150,42 +146,28 @@ class GtpPlayer:
         Raises:
           PlayerError: the program failed or refused a move that our rules allow.
         """
-        self._running().ask(f"play {_colour(move.position.to_play)} {move.name}")
+        self.program.ask(f"play {_colour(move.position.to_play)} {move.name}")
 
     def final_score(self) -> str | None:
         """Ask for the program's own score of the finished game, as "B+3.5"; None if it gives none,
         or counts territory, which our rules do not.
 
-        Territory count the programs that say so (KataGo's kata-get-rules) and GNU Go without
+        Programs count territory if they say so (KataGo's kata-get-rules); so does GNU Go without
         --chinese-rules.
         """
-        try:
-            program = self._running()
-            if not self._knows("final_score") or self._counts_territory(program):
-                return None
-            return program.ask("final_score") or None
-        except PlayerError:
-            return None
+        with contextlib.suppress(PlayerError):
+            program = self.program
+            if self._knows("final_score") and not self._counts_territory(program):
+                return program.ask("final_score") or None
+        return None
 
     def _counts_territory(self, program: GtpProgram) -> bool:
         if self._knows("kata-get-rules"):
             return "TERRITORY" in program.ask("kata-get-rules").upper()
-        return program.ask("name") == "GNU Go" and "--chinese-rules" not in self._command
-
-    def close(self) -> None:
-        """End the program, if it runs. Another thread may do so; the game then ends with a failure
-        of the program."""
-        if self._program is not None:
-            self._program.close()
-            self._program = None
+        return program.ask("name") == "GNU Go" and "--chinese-rules" not in self.command
 
     def _knows(self, command: str) -> bool:
-        return self._running().ask(f"known_command {command}").lower() == "true"
-
-    def _running(self) -> GtpProgram:
-        if self._program is None:
-            raise PlayerError("has not been started")
-        return self._program
+        return self.program.ask(f"known_command {command}").lower() == "true"
 
 
 def _time_settings(clock: Clock, knows: Callable[[str], bool]) -> str:

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import re
-import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from azero.games.game import Game
 from azero.players.clock import LAG_SECONDS
 from azero.players.notation import NOTATIONS
 from azero.players.player import RESIGN, Clock, Decision, Move, PlayerError, Position
-from azero.players.program import ExternalProgram
+from azero.players.program import ExternalProgram, ProgramPlayer
 from azero.players.uci_go import START
 
 _NO_MOVE = ("(none)", "none", "0000", "null")
 """Answers of programs that have no legal move."""
-
-
-_KEPT_LINES, _KEPT_CHARACTERS = 1000, 4096
-"""Most lines before a program's answer; the longest known list of options (Fairy-Stockfish's) has a
-hundred."""
 
 
 RESIGN_MOVES = 10
@@ -29,8 +22,8 @@ _SCORE = re.compile(r"\bscore (cp|mate) ([-+]?\d+)")
 
 
 def _clock_words(clock: Clock, protocol: str) -> str:
-    """Return what follows `go` for a player's clock, which stands for its opponent's, too; a fixed
-    time for a move is less LAG_SECONDS, or half of it."""
+    """Return what follows `go` for a player's clock, which is taken as its opponent's, too. A fixed
+    time for a move is reduced by LAG_SECONDS, at most by half."""
     if clock.seconds_per_move is not None or clock.main_seconds is None:
         seconds = clock.seconds_per_move or 1.0
         return f"movetime {round(1000 * max(seconds - LAG_SECONDS, seconds / 2))}"
@@ -41,7 +34,7 @@ def _clock_words(clock: Clock, protocol: str) -> str:
     return f"{words} winc {added} binc {added}"
 
 
-class UciPlayer:
+class UciPlayer(ProgramPlayer[ExternalProgram]):
     """A UCI or USI program as a Player: a new process for every game."""
 
     def __init__(
@@ -63,23 +56,20 @@ class UciPlayer:
           game: chess, which is played by UCI, or shogi, by USI. A game begins with the first
             position that the player is shown.
           options: names and values for `setoption`; capitals do not matter.
-          go: what follows `go` at every move, such as "nodes 1000"; empty tells it its clock.
-          timeout: seconds that the program may take over an answer.
-          resign_score: it resigns after RESIGN_MOVES moves in a row at which it says that it is at
-            least so many centipawns behind; None is when it says so itself.
+          go: what follows `go` at every move, such as "nodes 1000"; empty sends the clock.
+          timeout: seconds that the program may take to answer.
+          resign_score: it resigns after RESIGN_MOVES moves in a row with a score at least this many
+            centipawns behind; None leaves resignation to the program.
         """
+        super().__init__(name, command, ExternalProgram, timeout)
         self._resign_score = resign_score
         self._bad_moves = 0
-        self.name = name
-        self._command = list(command)
         self._notation = NOTATIONS[game.name]
         self._usual: str = getattr(type(game), self._notation.keyword)
-        self._start = ""
+        self._beginning = ""
         self._options = list(options)
         self._go = go
-        self._timeout = timeout
         self._moves: list[str] = []
-        self._program: ExternalProgram | None = None
 
     def reset(self) -> None:
         """Restart the program and tell it the options.
@@ -88,12 +78,11 @@ class UciPlayer:
           ValueError: the program cannot be started, or has no such option.
           PlayerError: it failed.
         """
-        self.close()
-        self._start, self._moves, self._bad_moves = "", [], 0
-        program = self._program = ExternalProgram(self._command)
-        protocol = self._notation.protocol
-        known = self._ask(protocol, lambda line: line == f"{protocol}ok")
-        names = {name.lower(): name for line in known if (name := _option_name(line))}
+        self._beginning, self._moves, self._bad_moves = "", [], 0
+        program, protocol = self.restart(), self._notation.protocol
+        known = program.ask(protocol, lambda line: line == f"{protocol}ok", self._timeout)
+        options = (re.match(r"option name (.+?) type ", line) for line in known)
+        names = {option[1].lower(): option[1] for option in options if option is not None}
         for name, value in self._options:
             if name.lower() not in names:
                 raise ValueError(
@@ -102,7 +91,7 @@ class UciPlayer:
                 )
             program.send(f"setoption name {names[name.lower()]} value {value}", "setoption")
         program.send(f"{protocol}newgame", f"{protocol}newgame")
-        self._ask("isready", lambda line: line == "readyok")
+        program.ask("isready", lambda line: line == "readyok", self._timeout)
 
     def choose(self, position: Position, clock: Clock) -> Decision:
         """Ask for a move.
@@ -110,14 +99,13 @@ class UciPlayer:
         Raises:
           PlayerError: the program failed, or its answer is not a legal move under our rules.
         """
-        program = self._running()
+        program = self.program
         self._begin(position)
         moves = f" moves {' '.join(self._moves)}" if self._moves else ""
-        program.send(f"position {self._start}{moves}", "position")
+        program.send(f"position {self._beginning}{moves}", "position")
         go = self._go or _clock_words(clock, self._notation.protocol)
-        lines = self._ask(
-            f"go {go}", lambda line: line.split()[:1] == ["bestmove"], clock.limit_seconds
-        )
+        timeout = self._timeout if clock.limit_seconds is None else clock.limit_seconds
+        lines = program.ask(f"go {go}", lambda line: line.split()[:1] == ["bestmove"], timeout)
         answer = lines[-1].split()
         name = answer[1] if len(answer) > 1 else ""
         if name == "resign" or self._gives_up(lines):
@@ -149,49 +137,19 @@ class UciPlayer:
         self._begin(move.position)
         self._moves.append(move.name)
 
-    def close(self) -> None:
-        """End the program, if it runs. Another thread may do so; the game then ends with a failure
-        of the program."""
-        if self._program is not None:
-            program, self._program = self._program, None
-            program.close(lambda: program.send("quit", "quit"))
-
     def _begin(self, position: Position) -> None:
         """Note where the game begins, if this is its first position."""
-        if not self._start:
+        if not self._beginning:
             first = self._notation.format_position(self._notation.board_of(position.state))
-            self._start = START if first == self._usual else f"{self._notation.keyword} {first}"
-
-    def _ask(
-        self, question: str, is_answer: Callable[[str], bool], timeout: float | None = None
-    ) -> list[str]:
-        """Send a line and return the last lines that come back, up to the answer."""
-        program = self._running()
-        deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
-        program.send(question, question)
-        lines = deque([program.next_line(question, deadline)], maxlen=_KEPT_LINES)
-        while not is_answer(lines[-1]):
-            lines.append(program.next_line(question, deadline)[:_KEPT_CHARACTERS])
-        return list(lines)
-
-    def _running(self) -> ExternalProgram:
-        if self._program is None:
-            raise PlayerError("has not been started")
-        return self._program
+            self._beginning = START if first == self._usual else f"{self._notation.keyword} {first}"
 
 
-def _option_name(line: str) -> str | None:
-    found = re.match(r"option name (.+?) type ", line)
-    return None if found is None else found.group(1)
-
-
-class GnuShogiPlayer:
+class GnuShogiPlayer(ProgramPlayer[ExternalProgram]):
     """GNU Shogi 1.4 as a Player, in the language of its text terminal: a new process for every
     game.
 
     It stays in its mode `force`, in which it takes moves of both sides and answers each with a line
-    ("3. 8c8d 29981"), and is told `go` to move; it then says "2. ... 8h7g 29981", behind whatever
-    else stands on the line.
+    ("3. 8c8d 29981"), and moves at `go`; it then prints "2. ... 8h7g 29981" at the end of a line.
     """
 
     def __init__(
@@ -203,13 +161,10 @@ class GnuShogiPlayer:
           name: what reports call this player.
           command: the words of the command line.
           depth: plies it looks ahead; None leaves it to its own clock of five minutes.
-          timeout: seconds that the program may take over an answer.
+          timeout: seconds that the program may take to answer.
         """
-        self.name = name
-        self._command = list(command)
+        super().__init__(name, command, ExternalProgram, timeout)
         self._depth = depth
-        self._timeout = timeout
-        self._program: ExternalProgram | None = None
 
     def reset(self) -> None:
         """Restart the program.
@@ -218,11 +173,10 @@ class GnuShogiPlayer:
           ValueError: the program cannot be started.
           PlayerError: it failed.
         """
-        self.close()
-        self._program = ExternalProgram(self._command)
-        self._program.send("force", "force")
+        program = self.restart()
+        program.send("force", "force")
         if self._depth is not None:
-            self._program.send(f"depth\n{self._depth}", "depth")
+            program.send(f"depth\n{self._depth}", "depth")
 
     def choose(self, position: Position, clock: Clock) -> Decision:
         """Ask for a move.
@@ -238,7 +192,7 @@ class GnuShogiPlayer:
         found = re.search(r"\d+\. \.\.\. (\S+)", line)
         if found is None:
             raise PlayerError(f"does not move: it says {line!r}")
-        self._running().send("force", "force")
+        self.program.send("force", "force")
         try:
             return Decision(NOTATIONS["shogi"].parse_move(position, found.group(1)))
         except ValueError as error:
@@ -254,24 +208,7 @@ class GnuShogiPlayer:
         if "Illegal" in line:
             raise PlayerError(f"refused {move.name!r}: {line}")
 
-    def close(self) -> None:
-        """End the program, if it runs. Another thread may do so; the game then ends with a failure
-        of the program."""
-        if self._program is not None:
-            program, self._program = self._program, None
-            program.close(lambda: program.send("quit", "quit"))
-
     def _ask(self, question: str, answer: str, timeout: float | None = None) -> str:
         """Send a line and return the first one that holds the regular expression `answer`."""
-        program = self._running()
-        deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
-        program.send(question, question)
-        while True:
-            line = program.next_line(question, deadline)
-            if re.search(answer, line):
-                return line
-
-    def _running(self) -> ExternalProgram:
-        if self._program is None:
-            raise PlayerError("has not been started")
-        return self._program
+        pattern, seconds = re.compile(answer), timeout or self._timeout
+        return self.program.ask(question, lambda line: bool(pattern.search(line)), seconds)[-1]

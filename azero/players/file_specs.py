@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,9 +24,9 @@ class LeelaSpec:
     visits: int | None = None
     """As in `azero.players.specs.CheckpointSpec`; in matches 1,600 by default (AGZ)."""
     search: str | None = None
-    """The same."""
+    """As in `azero.players.specs.CheckpointSpec`."""
     constants: Constants = ()
-    """The same."""
+    """As in `azero.players.specs.CheckpointSpec`."""
 
     @property
     def name(self) -> str:
@@ -52,7 +51,7 @@ class OnnxSpec:
 
 
 def search_words(visits: int | None, search: str | None, constants: Constants = ()) -> list[str]:
-    """Return what a name says of the search: without visits there is none."""
+    """Return the part of a name that describes the search; with 0 visits there is no search."""
     words = [] if visits is None else [f"{visits} visits"]
     if visits == 0:
         return words
@@ -77,7 +76,7 @@ def load_onnx(
       seed: of all random draws.
 
     Raises:
-      ValueError: there is no such file, or it is none of `azero checkpoint --export-onnx`.
+      ValueError: there is no such file, or `azero checkpoint --export-onnx` did not write it.
     """
     network = OnnxNetwork(spec.file)
     config = network.config
@@ -86,6 +85,5 @@ def load_onnx(
     leaf = with_eyes_last(config, game, outside_leaf(game))
     evaluator = tree.make_evaluator(game, leaf, (), seed, network=network)
     if spec.visits is not None:
-        limits = dataclasses.replace(style.limits, visits=max(1, spec.visits))
-        style = dataclasses.replace(style, limits=limits)
+        style = style.with_visits(max(1, spec.visits))
     return TreePlayer(game, evaluator, settings=tree, style=style, name=spec.name, seed=seed)

@@ -1,5 +1,5 @@
-"""What the auxiliary heads of a network say of positions: the estimates of draws, of points and of
-owners (`azero.players.points`)."""
+"""Estimates from the auxiliary heads of a network: draws, points and owners
+(`azero.players.points`)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""How the protocols of chess and shogi write positions and moves: one table for engines, for other
-programs, and for matches. Host side only."""
+"""The notation of positions and moves in the protocols of chess and shogi: one table for engines,
+external programs and matches. Host side only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from azero.types import PyTree
 
 @dataclass(frozen=True)
 class MoveNotation:
-    """How one game is written. A board is the game's own host-side view of a state."""
+    """The notation of one game. A board is the game's own host-side view of a state."""
 
     protocol: str
     """Protocol of its programs: uci or usi."""
@@ -45,9 +45,12 @@ class MoveNotation:
         """Return the legal action called `name`.
 
         Raises:
-          ValueError: there is none; the name and the position are quoted.
+          ValueError: no legal move has this name; the name and the position are quoted.
         """
-        board = self.board_of(position.state)
+        return self.parse_board_move(self.board_of(position.state), name)
+
+    def parse_board_move(self, board: Any, name: str) -> int:
+        """Return the legal action of a board called `name`; errors as of `parse_move`."""
         names = self.names(board)
         if name not in names:
             raise ValueError(f"{name[:20]!r} is not a legal move in {self.format_position(board)}")
@@ -93,25 +96,18 @@ NOTATIONS = {
 
 
 def first_legal_move(protocol: str, words: Sequence[str]) -> str | None:
-    """Return a legal move in the position that the words of `position` describe, None where there
-    is none; nothing is compiled for it.
+    """Return a legal move in the position that the words of `position` describe, None if the game
+    is over; nothing is compiled.
 
     Raises:
       ValueError: there is no such position, or a move is not legal.
     """
-    keyword, notation = next(
-        (known.keyword, known) for known in NOTATIONS.values() if known.protocol == protocol
-    )
+    notation = next(known for known in NOTATIONS.values() if known.protocol == protocol)
     cut = words.index("moves") if "moves" in words else len(words)
-    text = " ".join(words[1:cut]) if words[:1] == [keyword] else ""
+    text = " ".join(words[1:cut]) if words[:1] == [notation.keyword] else ""
     board = notation.parse_board(text)
     for name in words[cut + 1 :]:
-        names = notation.names(board)
-        if name not in names:
-            raise ValueError(
-                f"{name[:20]!r} is not a legal move in {notation.format_position(board)}"
-            )
-        board = board.after(names[name])
+        board = board.after(notation.parse_board_move(board, name))
     return next(iter(notation.names(board)), None)
 
 
@@ -126,11 +122,8 @@ def as_unfinished(position: Position) -> Position | None:
     if not position.is_over:
         return position
     state: Any = position.state
-    fields = {
-        name: jnp.zeros_like(getattr(state, name))
-        for name in ("ending", "result")
-        if hasattr(state, name)
-    }
+    names = [name for name in ("ending", "result") if hasattr(state, name)]
+    fields = {name: jnp.zeros_like(getattr(state, name)) for name in names}
     opened = Position.of_state(
         position.game, dataclasses.replace(state, **fields), position.actions
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -12,7 +13,7 @@ from azero.players.thinking import Limits
 
 @dataclass(frozen=True)
 class PlayStyle:
-    """How a tree becomes a move."""
+    """How a move is chosen from a tree."""
 
     limits: Limits = field(default_factory=lambda: Limits(visits=800))  # AZ: 800
     """For every move; a clock adds its own time limit."""
@@ -38,12 +39,20 @@ class PlayStyle:
     wins_at_once: bool = False
     """Play a move that wins the game at once without a search."""
     lag_seconds: float = LAG_SECONDS
-    """Held back from every time limit of a clock."""
+    """Subtracted from every time limit of a clock."""
     own_moves: float | None = None
-    """Own moves over which a clock's main time is shared out (AZ: 20); None is by the board, see
+    """Own moves over which a clock's main time is divided (AZ: 20); None is by the board, see
     `thinking_seconds`."""
     stop_early: bool = True
     """With a clock: stop when no other move can catch up with the most visited one."""
+
+    def with_visits(self, visits: int, counts_new: bool = False) -> PlayStyle:
+        """Return this style with another limit of visits; with `counts_new`, of new ones."""
+        if counts_new:
+            limits = dataclasses.replace(self.limits, visits=None, playouts=visits)
+        else:
+            limits = dataclasses.replace(self.limits, visits=visits)
+        return dataclasses.replace(self, limits=limits)
 
     def __post_init__(self) -> None:
         if self.choice not in CHOICES:
@@ -65,4 +74,4 @@ ALPHAGO2016 = PlayStyle(
     wins_at_once=True,  # its networks have no pass
     stop_early=False,
 )
-"""Of AlphaGo (AG16 methods, "Search algorithm")."""
+"""The style of AlphaGo (AG16 methods, "Search algorithm")."""

@@ -16,7 +16,7 @@ from azero.types import Array, PyTree
 
 
 class PointsEstimate(NamedTuple):
-    """What is expected of the end of the game, for the side to move."""
+    """The expected end of the game, for the side to move."""
 
     lead: float
     """Points ahead, komi included."""

@@ -1,6 +1,4 @@
-"""Another program as a subprocess, which may be slow, silent, wrong or dead: reading and writing
-lines.
-"""
+"""Lines to and from another program in a subprocess, which may be slow, silent, wrong or dead."""
 
 from __future__ import annotations
 
@@ -15,9 +13,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import IO, NoReturn, Protocol, runtime_checkable
+from typing import IO, Generic, NoReturn, Protocol, TypeVar
 
-from azero.players.player import Player, PlayerError
+from azero.players.player import PlayerError
 
 GAME_FOLDERS = ("/usr/games", "/usr/local/games")
 """Where Debian and Ubuntu install games; often not on PATH."""
@@ -34,6 +32,9 @@ it. A program with endless output always has one."""
 ANSWER_CHARACTERS = 1 << 20
 """Longest answer to one command, in characters; KataGo's longest, a full analysis with ownership,
 has about ten thousand."""
+KEPT_LINES, KEPT_CHARACTERS = 1000, 4096
+"""Most lines before a program's answer; the longest known list of options (Fairy-Stockfish's) has a
+hundred."""
 SHOWN_CHARACTERS = 300
 """Characters of a program's line that a message quotes."""
 SHOWN_COMPLAINTS = 3
@@ -61,7 +62,7 @@ def find_program(name: str) -> str:
 class ExternalProgram:
     """A program that is spoken to in lines over its standard input and output.
 
-    A program that failed is killed, with its children, for what it would say next can no longer be
+    A program that failed is killed together with its children, because its further output cannot be
     trusted.
     """
 
@@ -146,6 +147,19 @@ class ExternalProgram:
             self.fail(f"crashed at {what!r}")
         return line.decode("utf-8", errors="replace").strip()
 
+    def ask(self, question: str, is_answer: Callable[[str], bool], timeout: float) -> list[str]:
+        """Send a line and return the last lines that come back, up to the first that is an answer.
+
+        Raises:
+          PlayerError: none came within `timeout` seconds, or the program ended; it is killed.
+        """
+        deadline = time.monotonic() + timeout
+        self.send(question, question)
+        lines = deque([self.next_line(question, deadline)], maxlen=KEPT_LINES)
+        while not is_answer(lines[-1]):
+            lines.append(self.next_line(question, deadline)[:KEPT_CHARACTERS])
+        return list(lines)
+
     def fail(self, what: str) -> NoReturn:
         """Kill the program and raise PlayerError with its exit status and last complaints."""
         ended = self._process.poll()
@@ -160,11 +174,12 @@ class ExternalProgram:
         complaint = f"; it said: {last}" if last else ""
         raise PlayerError(what + status + complaint)
 
-    def close(self, ask_to_quit: Callable[[], object]) -> None:
-        """End the program: ask it to quit, and kill it if it does not."""
+    def close(self, ask_to_quit: Callable[[], object] | None = None) -> None:
+        """End the program: ask it to quit, by default with the line "quit", and kill it if it does
+        not."""
         if self._process.poll() is None:
             with contextlib.suppress(PlayerError):
-                ask_to_quit()
+                self.send("quit", "quit") if ask_to_quit is None else ask_to_quit()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(QUIT_SECONDS)
         self._kill()
@@ -202,11 +217,61 @@ class ExternalProgram:
                     self._complaints.append(text)
 
 
-@runtime_checkable
-class ProgramPlayer(Player, Protocol):
-    """A player that is a program in a process of its own."""
+class Program(Protocol):
+    """A program that runs."""
+
+    def close(self) -> None:
+        """End the program."""
+        ...
+
+
+P = TypeVar("P", bound=Program)
+
+
+class ProgramPlayer(Generic[P]):
+    """Base of the players that are external programs: a new process for every game."""
+
+    def __init__(
+        self, name: str, command: Sequence[str], start: Callable[[Sequence[str]], P], timeout: float
+    ) -> None:
+        """Make the player; nothing is started before `restart`.
+
+        Args:
+          name: what reports call this player.
+          command: the words of the command line.
+          start: starts a program from its words.
+          timeout: seconds that the program may take over an answer.
+        """
+        self.name = name
+        self.command = list(command)
+        self._start = start
+        self._timeout = timeout
+        self._running: P | None = None
+
+    @property
+    def program(self) -> P:
+        """The program of this game.
+
+        Raises:
+          PlayerError: it has not been started, or has been ended.
+        """
+        if self._running is None:
+            raise PlayerError("has not been started")
+        return self._running
+
+    def restart(self) -> P:
+        """End the program of the last game and start a new one.
+
+        Raises:
+          ValueError: the program cannot be started.
+        """
+        self.close()
+        self._running = self._start(self.command)
+        return self._running
 
     def close(self) -> None:
         """End the program, if it runs. Another thread may do so; the game then ends with a failure
         of the program."""
-        ...
+        if self._running is not None:
+            program, self._running = self._running, None
+            program.close()

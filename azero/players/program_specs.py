@@ -40,7 +40,7 @@ class GtpSpec:
 
     @property
     def long_name(self) -> str:
-        """The same with all that sets it apart."""
+        """The name with the whole command line."""
         return " ".join(self.command)
 
 
@@ -54,7 +54,7 @@ class UciSpec:
     options: tuple[tuple[str, str], ...] = ()
     """For setoption."""
     go: str = _DEFAULT_GO
-    """What follows `go`; empty is the clock."""
+    """The arguments of `go`; empty is the clock."""
 
     @property
     def name(self) -> str:
@@ -69,7 +69,7 @@ class UciSpec:
 
     @property
     def long_name(self) -> str:
-        """The same with all that sets it apart."""
+        """The name with the whole command line."""
         return f"{self.name} ({' '.join(self.command)})"
 
 
@@ -88,7 +88,7 @@ class GnuShogiSpec:
 
     @property
     def long_name(self) -> str:
-        """The same with all that sets it apart."""
+        """The name with the whole command line."""
         return f"{self.name} ({' '.join(self.command)})"
 
 

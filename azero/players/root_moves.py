@@ -82,7 +82,7 @@ class Variation(NamedTuple):
 
     actions: tuple[int, ...]
     visits: tuple[int, ...]
-    """Of each of them."""
+    """Visits of each move."""
 
 
 def principal_variation(node: Node, edge: int) -> Variation:

@@ -22,7 +22,7 @@ from azero.search.single.selection import Gumbel, rule_of
 from azero.settings import Config
 
 Constants = tuple[tuple[str, float], ...]
-"""Names and values of settings of a search, other than its own."""
+"""Names and values of settings that differ from the search's own."""
 CONSTANTS = (
     "c_puct",
     "pb_c_base",
@@ -37,11 +37,11 @@ CONSTANTS = (
 )
 """Settings of searches (`azero.search.settings`) that a player's name may give."""
 TREE_CONSTANTS = ("batch", "virtual_loss")
-"""The same of the tree of ENGINE (`TreeSettings`)."""
+"""Likewise for the tree of ENGINE (`TreeSettings`)."""
 TIME_CONSTANTS = ("own_moves", "lag_seconds")
-"""The same of how a player uses its clock (`azero.players.play_style.PlayStyle`)."""
+"""Likewise for a player's use of its clock (`azero.players.play_style.PlayStyle`)."""
 WHOLE_CONSTANTS = ("max_considered", *TREE_CONSTANTS)
-"""Those that are whole numbers."""
+"""Those that are integers."""
 ENGINE: Search = "engine"
 TRAINED: Search = "trained"
 SEARCHES: tuple[str, ...] = get_args(Search)
@@ -57,15 +57,15 @@ def match_settings(config: Config) -> SearchConfig:
 def match_leaf(config: Config, game: Game, network: Network) -> LeafFn:
     """Return how positions are evaluated in matches."""
     if config.evaluation.average_symmetries:
-        return with_eyes_last(config, game, averaged_network_leaf(game, network.infer))
-    return with_eyes_last(
-        config, game, network_leaf(game, network.infer, config.search.random_symmetry)
-    )
+        leaf = averaged_network_leaf(game, network.infer)
+    else:
+        leaf = network_leaf(game, network.infer, config.search.random_symmetry)
+    return with_eyes_last(config, game, leaf)
 
 
 def with_eyes_last(config: Config, game: Game, leaf: AnyLeafFn) -> AnyLeafFn:
-    """Return `leaf` with own eyes as its last resort where the settings want sensible moves, or the
-    network (of 2016) has no pass but that where nothing else is left."""
+    """Return `leaf` with own eyes as its last resort where the settings want sensible moves or the
+    network is one of 2016, which passes only where no other move is left."""
     if not isinstance(game, Go) or not (
         config.evaluation.sensible_moves or isinstance(config.network, Policy2016Config)
     ):
@@ -79,7 +79,7 @@ def eyes_last_leaf(game: Go, leaf: AnyLeafFn) -> AnyLeafFn:
 
 
 def rule_name(config: SearchConfig) -> str:
-    """Return what results call a run's own search: by its rule if it is one of a paper."""
+    """Return the name of a run's own search in results: its rule's, if it is one of a paper."""
     if not isinstance(config, PuctConfig):
         return config.name
     is_published = config.first_play == "form" and config.variance_scale == 0.0
@@ -87,11 +87,11 @@ def rule_name(config: SearchConfig) -> str:
 
 
 def search_settings(config: Config, search: str, constants: Constants = ()) -> SearchConfig:
-    """Return the settings of a search: the run's in matches, by the rule that `search` names, or
-    those of ENGINE, with other `constants`.
+    """Return the settings of a search: those of the run's matches, of the rule named `search`, or
+    of ENGINE, with `constants` in place of theirs.
 
     Raises:
-      ValueError: the search has no such constant, or not with this value.
+      ValueError: the search has no such constant, or the value is out of range.
     """
     settings = match_settings(config)
     if search == ENGINE:
@@ -106,7 +106,7 @@ def search_settings(config: Config, search: str, constants: Constants = ()) -> S
     if unknown := [name for name in given if not hasattr(settings, name)]:
         known = [name for name in CONSTANTS if hasattr(settings, name)]
         raise ValueError(
-            f"{unknown[0].replace('_', '-')} is no setting of the search {search}; it has "
+            f"{unknown[0].replace('_', '-')} is not a setting of the search {search}; it has "
             f"{', '.join(known).replace('_', '-')}"
         )
     whole = {name: int(value) for name, value in given.items() if name in WHOLE_CONSTANTS}
@@ -116,11 +116,11 @@ def search_settings(config: Config, search: str, constants: Constants = ()) -> S
 def tree_settings(
     config: Config, search: str, num_actions: int, constants: Constants = ()
 ) -> TreeSettings:
-    """Return how one tree searches as `search` says: as an engine, or as the search of many games
-    at once does, with other `constants`.
+    """Return the settings of one tree for `search`: those of the engine, or such that it searches
+    as batched games do, with `constants` in place of theirs.
 
     Raises:
-      ValueError: the search plays many games at once and no single one, or has no such constant.
+      ValueError: the search is for batched games alone, or has no such constant.
     """
     symmetry = symmetry_of(config)
     settings = search_settings(config, search, constants)
@@ -128,17 +128,15 @@ def tree_settings(
     if search == ENGINE:
         return TreeSettings(rule=rule_of(settings, num_actions), symmetry=symmetry, **tree)
     if tree:
-        raise ValueError(f"{', '.join(tree).replace('_', '-')} is of the search engine alone")
+        raise ValueError(f"{', '.join(tree).replace('_', '-')} is a setting of search=engine only")
     rule = rule_of(settings, num_actions)
     return TreeSettings(
-        batch=rule.max_considered
-        if isinstance(rule, Gumbel)
-        else 1,  # the considered moves have subtrees of their own
+        # The considered moves have subtrees of their own.
+        batch=rule.max_considered if isinstance(rule, Gumbel) else 1,
         rule=rule,
         symmetry=symmetry,
-        cache_size=0
-        if symmetry == "random"
-        else TreeSettings.cache_size,  # every leaf has a symmetry of its own
+        # With random symmetries every leaf has its own.
+        cache_size=0 if symmetry == "random" else TreeSettings.cache_size,
         keeps_tree=settings.kept_room > 0,
         edge_width=settings.edge_width,
         max_depth=settings.max_depth,
@@ -146,7 +144,7 @@ def tree_settings(
 
 
 def symmetry_of(config: Config) -> Symmetries:
-    """Return how a player with one tree looks at positions: as in the run's matches."""
+    """Return the symmetries of a player with one tree: those of the run's matches."""
     if config.evaluation.average_symmetries:
         return "average"
     return "random" if config.search.random_symmetry else "none"

@@ -47,6 +47,7 @@ from azero.players.searches import (
     tree_settings,
     with_eyes_last,
 )
+from azero.players.thinking import describe_board
 from azero.players.tree_player import TreePlayer
 from azero.search.batched.policy import make_policy
 from azero.search.batched.reuse import NewTreesFn, make_new_trees
@@ -81,13 +82,9 @@ class CheckpointSpec:
     @property
     def name(self) -> str:
         """How results call it."""
-        return ", ".join(
-            [
-                self.workdir.name,
-                *([] if self.iteration is None else [f"iteration {self.iteration}"]),
-                *search_words(self.visits, self.search, self.constants),
-            ]
-        )
+        iteration = [] if self.iteration is None else [f"iteration {self.iteration}"]
+        search = search_words(self.visits, self.search, self.constants)
+        return ", ".join([self.workdir.name, *iteration, *search])
 
 
 @dataclass(frozen=True)
@@ -97,7 +94,7 @@ class RandomNetSpec:
 
     experiment: str
     seed: int = 0
-    """Of the initial weights."""
+    """Seed of the initial weights."""
     visits: int | None = None
     """As in `CheckpointSpec`."""
     blocks: int | None = None
@@ -126,12 +123,9 @@ class RandomNetSpec:
           ValueError: there is no such experiment, or no such network.
         """
         config = load(self.experiment).config
-        sizes = {
-            name: size
-            for name in ("blocks", "filters")
-            if (size := getattr(self, name)) is not None
-        }
-        return dataclasses.replace(config, network=dataclasses.replace(config.network, **sizes))
+        sizes = {"blocks": self.blocks, "filters": self.filters}
+        given = {name: size for name, size in sizes.items() if size is not None}
+        return dataclasses.replace(config, network=config.network.replace(**given))
 
 
 NetworkSpec = CheckpointSpec | RandomNetSpec | LeelaSpec
@@ -187,7 +181,7 @@ def parse_player(text: str) -> ThinkerSpec | ProgramSpec:
 
 
 class _Kind(NamedTuple):
-    """What the name of a network may say."""
+    """The options that the name of a network may have."""
 
     spec: Callable[..., ThinkerSpec]
     """Makes the player of a place and the options."""
@@ -214,10 +208,8 @@ def _known(text: str) -> str:
     """Return why a text names no network."""
     if ":" in text:
         return "it is of none of the forms"
-    name = text.partition("?")[0]
-    return (
-        f"there is no directory {name!r}, and the networks that ship are {', '.join(list_names())}"
-    )
+    name, known = text.partition("?")[0], ", ".join(list_names())
+    return f"there is no directory {name!r}, and the networks that ship are {known}"
 
 
 def _options(text: str, named: NetworkName) -> dict[str, Any]:
@@ -290,10 +282,9 @@ def with_search(spec: ThinkerSpec, config: Config, default: str) -> ThinkerSpec:
     if not isinstance(spec, NetworkSpec):
         return spec
     search = spec.search or default
-    search_settings(config, search, spec.constants)  # says what it does not have
-    return dataclasses.replace(
-        spec, search=rule_name(config.search) if search == TRAINED else search
-    )
+    search_settings(config, search, spec.constants)  # raises for constants that it does not have
+    search = rule_name(config.search) if search == TRAINED else search
+    return dataclasses.replace(spec, search=search)
 
 
 def load_player(spec: NetworkSpec, rules: GameConfig | None = None) -> Loaded:
@@ -354,20 +345,15 @@ def load_thinker(
     config, game, network, params = _load(spec, rules)
     search = spec.search or ENGINE
     tree = settings.tree or tree_settings(config, search, game.num_actions, spec.constants)
-    style = (
-        settings.style if search == ENGINE else dataclasses.replace(settings.style, choice="visits")
-    )
+    style = settings.style
+    if search != ENGINE:
+        style = dataclasses.replace(style, choice="visits")
     timing = {name: value for name, value in spec.constants if name in TIME_CONSTANTS}
     style = dataclasses.replace(style, **timing)  # type: ignore[arg-type]
     if spec.visits is not None:
         # The searches of runs count new simulations where they keep trees, the engine search all.
         counts_new = search != ENGINE and tree.keeps_tree
-        limits = (
-            dataclasses.replace(style.limits, visits=None, playouts=spec.visits)
-            if counts_new
-            else dataclasses.replace(style.limits, visits=spec.visits)
-        )
-        style = dataclasses.replace(style, limits=limits)
+        style = style.with_visits(spec.visits, counts_new)
     leaf = with_eyes_last(config, game, symmetry_network_leaf(game, network.infer))
     evaluator = tree.make_evaluator(game, leaf, params, settings.seed)
     name = with_search(spec, config, ENGINE).name
@@ -415,11 +401,7 @@ def _make_game(spec: NetworkSpec, config: Config, rules: GameConfig | None) -> G
     fits = config.network.FITS_ANY_BOARD or game.board_shape == trained.board_shape
     if game.name != trained.name or not fits:
         raise ValueError(
-            f"{spec.name} knows {_label(trained)} and cannot play {_label(game)}: its network has "
-            "one output per move"
+            f"{spec.name} knows {describe_board(trained)} and cannot play {describe_board(game)}: "
+            "its network has one output per move"
         )
     return game
-
-
-def _label(game: Game) -> str:
-    return f"{game.name} on {game.board_shape[0]}x{game.board_shape[1]}"

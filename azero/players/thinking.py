@@ -4,6 +4,7 @@ for engines, matches and reviews.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop thinking: at the first limit that is met. None is no limit; without any limit
+    """When to stop thinking: at the first limit that is met. None for no limit; without any limit
     only `should_stop` ends it."""
 
     visits: int | None = None
@@ -40,21 +41,15 @@ class Limits:
         `thinking_seconds`); these themselves where it allows any."""
         num_points = position.game.board_shape[0] * position.game.board_shape[1]
         allowed = thinking_seconds(clock, len(position.actions), num_points, lag_seconds, own_moves)
-        return (
-            self
-            if allowed is None
-            else Limits(
-                self.visits,
-                self.playouts,
-                allowed if self.seconds is None else min(allowed, self.seconds),
-            )
-        )
+        if allowed is None:
+            return self
+        seconds = allowed if self.seconds is None else min(allowed, self.seconds)
+        return dataclasses.replace(self, seconds=seconds)
 
 
 @dataclass(frozen=True, eq=False)
 class Restriction:
-    """Moves that a search leaves out, by player and by depth, as the protocols of KataGo say it
-    (`avoid`, `allow`)."""
+    """Moves that a search does not consider, by player and depth: KataGo's `avoid` and `allow`."""
 
     until: np.ndarray
     """int64[2, A]: player p (0 moves first in the game) does not play action a in positions fewer
@@ -62,13 +57,12 @@ class Restriction:
 
     @classmethod
     def none(cls, num_actions: int) -> Restriction:
-        """Return what leaves every move."""
+        """Return a restriction that allows every move."""
         return cls(np.zeros((2, num_actions), np.int64))
 
     @classmethod
     def first_move(cls, actions: Collection[int], to_play: int, num_actions: int) -> Restriction:
-        """Return what leaves `to_play`, who is to move, `actions` alone as the first move, and
-        every move after it."""
+        """Return a restriction to `actions` for the first move, which is `to_play`'s."""
         return cls.none(num_actions).allowing(to_play, actions, 1)
 
     def avoiding(self, player: int, actions: Collection[int], depth: int) -> Restriction:
@@ -85,26 +79,26 @@ class Restriction:
 
     @property
     def is_deep(self) -> bool:
-        """Whether it reaches below the first move; what a search finds under it says nothing of the
-        real game then."""
+        """Whether it reaches below the first move; the statistics of the search are then not those
+        of the real game."""
         return bool(self.until.max() > 1)
 
     def mask(self, to_play: int, depth: int) -> np.ndarray:
-        """Return the moves, legal or not, that are left `to_play` in a position that lies `depth`
-        moves below the root: bool[A]."""
+        """Return bool[A]: the moves, legal or not, that `to_play` may make `depth` moves below the
+        root."""
         left: np.ndarray = self.until[to_play] <= depth
         return left
 
     def first_moves(self, position: Position) -> np.ndarray:
-        """Return the legal moves of `position` that are left where it is the root: bool[A]."""
+        """Return bool[A]: the legal moves of `position` that remain when it is the root."""
         legal: np.ndarray = position.legal & self.mask(position.to_play, 0)
         return legal
 
 
 @dataclass(frozen=True)
 class MoveInfo:
-    """What the search says of one move of the root. Values are in [-1, 1] for the side to move at
-    the root."""
+    """The search's statistics of one move of the root. Values are in [-1, 1] for the side to move
+    at the root."""
 
     action: int
     visits: int
@@ -121,7 +115,7 @@ class MoveInfo:
 
 @dataclass(frozen=True)
 class Analysis:
-    """What the search says of a position. Values are in [-1, 1] for the side to move."""
+    """The result of a search. Values are in [-1, 1] for the side to move."""
 
     moves: tuple[MoveInfo, ...]
     """Visited moves, best first by the rule that chooses the move."""
@@ -141,29 +135,30 @@ class Analysis:
     """Length of the longest of them."""
 
 
-def analysis_of_finished(position: Position) -> Analysis:
-    """Return the analysis of a game that is over: its result."""
-    value = position.rewards[position.to_play]
-    return Analysis((), value, 0, 0, value, np.zeros(position.game.num_actions, np.float32))
+def empty_analysis(position: Position, value: float = 0.0, seconds: float = 0.0) -> Analysis:
+    """Return an analysis without moves: of a search that was stopped before it began, or of a game
+    that is over, whose `value` is its result."""
+    policy = np.zeros(position.game.num_actions, np.float32)
+    return Analysis((), value, 0, 0, value, policy, seconds)
 
 
 def check_same_board(name: str, known: Game, game: Game) -> None:
-    """Make sure that a player of `known` can think about `game`, whose rules may differ.
+    """Check that a player of `known` can play `game`, whose rules may differ.
 
     Raises:
       ValueError: it is another game or board.
     """
     if (game.name, game.board_shape) != (known.name, known.board_shape):
-        raise ValueError(f"{name} plays {_label(known)}, not {_label(game)}")
+        raise ValueError(f"{name} plays {describe_board(known)}, not {describe_board(game)}")
 
 
-def _label(game: Game) -> str:
+def describe_board(game: Game) -> str:
+    """Return the game and its board, as in "go on 9x9"."""
     return f"{game.name} on {game.board_shape[0]}x{game.board_shape[1]}"
 
 
 class Thinker(Protocol):
-    """A Player that can also be asked what it thinks; its tree is kept from one position to the
-    next."""
+    """A Player that also analyses positions; its tree is kept from one position to the next."""
 
     name: str
 

@@ -23,8 +23,8 @@ from azero.players.thinking import (
     Analysis,
     Limits,
     Restriction,
-    analysis_of_finished,
     check_same_board,
+    empty_analysis,
 )
 from azero.search.single.leaves import LeafEvaluator
 from azero.search.single.node import Node, merge, restrict
@@ -93,7 +93,7 @@ class TreePlayer:
         """Note a move of the opponent; the next position contains it anyway."""
 
     def limit_memory(self, megabytes: int) -> None:
-        """Keep the tree within about so many MiB from now on; what it holds is forgotten."""
+        """Limit the tree to about this many MiB from now on; the present one is discarded."""
         state = jax.eval_shape(lambda: self.game.search_state(self.game.init()))
         state_bytes = 4 * sum(leaf.size for leaf in jax.tree.leaves(state))
         node_bytes = self.evaluator.node_bytes(state_bytes, self.game.num_actions)
@@ -114,7 +114,7 @@ class TreePlayer:
         self._adopt(position.game)
         rules, action = self._rules, int(np.argmax(position.legal))
         packed, self._width = rules.pack(position.state), 1
-        # Nobody waits for the programs of the draws: a clock may be running.
+        # No search waits for the programs of the draws: a clock may be running.
         draws, self._draws = self._draws, None
         self._tree.warm_up()
         for width in self.evaluator.warm_up_in_steps(packed):
@@ -172,7 +172,7 @@ class TreePlayer:
         self._adopt(position.game)
         began = shown = time.perf_counter()
         if position.is_over:
-            return analysis_of_finished(position)
+            return empty_analysis(position, position.rewards[position.to_play])
         tree, whole, root = self._place(position, restriction)
         first_visits = root.total_visits
 
@@ -238,11 +238,14 @@ class TreePlayer:
     def _with_following(self, position: Position, actions: Sequence[int]) -> list[PackedPosition]:
         """Return `position` and the positions after each of `actions`."""
         self._adopt(position.game)
-        before, after = self._rules.pack(position.state), list[PackedPosition]()
+        before = self._rules.pack(position.state)
+        return [before, *self._after(before, actions)]
+
+    def _after(self, before: PackedPosition, actions: Sequence[int]) -> Iterator[PackedPosition]:
+        """Yield the positions after each of `actions`, played in batches."""
         for start in range(0, len(actions), self._settings.batch):
             tried = actions[start : start + self._settings.batch]
-            after += self._rules.step([before] * len(tried), tried)
-        return [before, *after]
+            yield from self._rules.step([before] * len(tried), tried)
 
     def _adopt(self, game: Game) -> None:
         """Think about `game` from now on, with the planes and rewards that the network knows."""
@@ -434,13 +437,9 @@ class TreePlayer:
     def _find_win(self, position: Position) -> int | None:
         """Return a move that ends the game as won: in Go the pass after the opponent's."""
         packed, moves = self._rules.pack(position.state), np.flatnonzero(position.legal).tolist()
-        for start in range(0, len(moves), self._settings.batch):
-            tried = moves[start : start + self._settings.batch]
-            after = self._rules.step([packed] * len(tried), tried)
-            for move, end in zip(tried, after, strict=True):
-                if end.is_terminal and end.result == 1.0 - 2.0 * position.to_play:
-                    return int(move)
-        return None
+        won = 1.0 - 2.0 * position.to_play
+        ends = zip(moves, self._after(packed, moves), strict=True)
+        return next((move for move, end in ends if end.is_terminal and end.result == won), None)
 
     def _pick(self, analysis: Analysis, num_moves: int) -> int:
         """Return the move to play; without a search the network's most probable one."""

@@ -22,26 +22,16 @@ MATE_VISITS = 1000
 """Visits for each move of `go mate`: the search cannot prove a mate, so it needs an end; a
 choice."""
 _FLAGS = ("infinite", "ponder")
-_NUMBERS = (
-    "wtime",
-    "btime",
-    "winc",
-    "binc",
-    "movestogo",
-    "movetime",
-    "byoyomi",
-    "nodes",
-    "depth",
-    "mate",
-)
+_CLOCKS = ("wtime", "btime", "winc", "binc", "movestogo", "byoyomi")
+_NUMBERS = (*_CLOCKS, "movetime", "nodes", "depth", "mate")
 
 
 @dataclass(frozen=True)
 class GoRequest:
-    """What one `go` asks for. Times are in seconds."""
+    """The arguments of one `go`. Times are in seconds."""
 
     clock: Clock = Clock()  # noqa: RUF009 (an immutable default)
-    """Of the side to move."""
+    """The clock of the side to move."""
     seconds: float | None = None
     """movetime"""
     nodes: int | None = None
@@ -59,25 +49,15 @@ class GoRequest:
     @property
     def is_limited(self) -> bool:
         """Whether anything ends the search by itself."""
-        return any(
-            limit is not None
-            for limit in (self.seconds, self.nodes, self.depth, self.mate, self.clock.limit_seconds)
-        )
+        limits = (self.seconds, self.nodes, self.depth, self.mate, self.clock.limit_seconds)
+        return any(limit is not None for limit in limits)
 
     @property
     def most_visits(self) -> int | None:
-        """Visits at which the search ends, None where nothing sets them; a mate search gets this
-        number per move.
-        """
-        bounds = [
-            bound
-            for bound in (
-                self.nodes,
-                None if self.mate is None else max(1, self.mate) * MATE_VISITS,
-            )
-            if bound is not None
-        ]
-        return min(bounds, default=None)
+        """Visits at which the search ends, None where nothing sets them; a mate search gets
+        MATE_VISITS for each move."""
+        mate = None if self.mate is None else max(1, self.mate) * MATE_VISITS
+        return min((bound for bound in (self.nodes, mate) if bound is not None), default=None)
 
     def thinking_seconds(self, position: Position, lag_seconds: float) -> float | None:
         """Return how long to think about `position`; None is without limit."""
@@ -85,16 +65,15 @@ class GoRequest:
         budget = thinking_seconds(
             self.clock, len(position.actions), rows * columns, lag_seconds, OWN_MOVES
         )
-        return min(
-            (seconds for seconds in (self.seconds, budget) if seconds is not None), default=None
-        )
+        given = (seconds for seconds in (self.seconds, budget) if seconds is not None)
+        return min(given, default=None)
 
 
 def parse_go(words: Sequence[str], side: str) -> GoRequest:
     """Read the arguments of `go`; `side` is the letter (w or b) whose clock counts.
 
-    Every `go` begins a search and so is owed a bestmove: a word that is not understood, or whose
-    number is missing or is none, is passed over (as in Stockfish).
+    Every `go` starts a search and needs a bestmove, so an unknown word, or one without a valid
+    number, is ignored (as in Stockfish).
     """
     numbers: dict[str, int] = {}
     flags: set[str] = set()
@@ -132,7 +111,7 @@ def parse_go(words: Sequence[str], side: str) -> GoRequest:
 
 
 def _number(text: str) -> int | None:
-    """Return the whole number that `text` is, brought into range; None where it is none."""
+    """Return `text` as an integer within range; None if it is not a number."""
     digits = text.removeprefix("-").removeprefix("+")
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
         return None

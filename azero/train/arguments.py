@@ -24,14 +24,14 @@ Overlays = tyro.conf.UseAppendAction[tuple[Path, ...]]
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """Where self-play and matches are, if not in the program's own process."""
+    """Where self-play and matches run, if not in this process."""
 
     cluster: str | None = None
     """Elastic self-play on Ray (docs/elastic.md): ray starts it on this machine; auto or HOST:PORT
     is a running cluster."""
     cluster_without_token: bool = False
-    """With --cluster auto or HOST:PORT: accept a Ray without a token, on a network that nobody else
-    can reach (docs/elastic.md)."""
+    """With --cluster auto or HOST:PORT: accept a Ray without a token, on a private network
+    (docs/elastic.md)."""
     workers: int = 2
     """With --cluster: number of workers, each with selfplay.num-games games. Workers without
     resources start when there are some."""
@@ -60,7 +60,7 @@ class ClusterOptions:
 
 @dataclass(frozen=True)
 class Arguments:
-    """What one start of an experiment is told."""
+    """The command line of an experiment."""
 
     settings: Annotated[Config, tyro.conf.arg(name="")]
     config: Overlays = ()
@@ -70,8 +70,8 @@ class Arguments:
     """Directory of the run: checkpoints, games, metrics, report. The same directory continues the
     run. Default: runs/NAME."""
     from_checkpoint: int | None = None
-    """Go back to this checkpoint, if learning went wrong after it, and continue with the settings
-    given now. Everything after it is set aside. The same command again continues."""
+    """Go back to this checkpoint, for example after learning has diverged, and continue with the
+    settings given now. Everything after it is set aside. The same command continues."""
     from_network: Path | None = None
     """Self-play starts with this network, from another run's directory, an exported one or one
     that ships (go7), whose parameters fit: a supervised network, or for the pooled network that of
@@ -93,7 +93,7 @@ def parse_arguments(experiment: Experiment, argv: Sequence[str] | None = None) -
     for table in ("game", "network", "search"):
         if (
             kind := find_flag(argv, f"--{table}.name")
-        ) is not None:  # it decides which other flags there are
+        ) is not None:  # it determines the other flags
             try:
                 settings = dataclasses.replace(
                     settings, **{table: getattr(settings, table).as_kind(kind)}
@@ -118,8 +118,8 @@ def parse_arguments(experiment: Experiment, argv: Sequence[str] | None = None) -
 
 
 def under_overlays(settings: C, argv: Sequence[str]) -> C:
-    """Return `settings` under the overlays that `argv` names with --config, in their order. They
-    are found before the flags are parsed, because they change the flags' defaults.
+    """Return `settings` with the overlays of --config in `argv` applied in order. They are read
+    before the flags are parsed, because they change the flags' defaults.
 
     Raises:
       ValueError: an overlay is wrong.

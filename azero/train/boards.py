@@ -18,12 +18,11 @@ V = TypeVar("V")
 BOARDS = "boards"
 """In a run's directory: a directory for each other board size, with its replay."""
 BOARD_DRAWS = 7
-"""What the seed is mixed with to draw board sizes, so that no other draw is the same."""
+"""Mixed into the seed, so that draws of board sizes are independent of all others."""
 
 
 def on_other_boards(config: Config) -> dict[int, Config]:
-    """Return by their size the settings of self-play on the other boards of a run: without
-    matches."""
+    """Return the settings of self-play on a run's other boards, by size; these have no matches."""
     if not isinstance(config.game, GoConfig):
         return {}
     evaluation = dataclasses.replace(config.evaluation, every=0)
@@ -36,10 +35,10 @@ def on_other_boards(config: Config) -> dict[int, Config]:
 def draw_size(
     config: Config, iteration: int, number: int, allowed: Sequence[int | None]
 ) -> int | None:
-    """Return the board size of the iteration, or of the batch, of a number, by the shares after
-    `iteration` iterations; None is the run's own size, and the choice where no other is allowed.
+    """Draw the board size of iteration or batch `number` by the shares after `iteration`
+    iterations. None is the run's own size, and the result if no other is allowed.
 
-    Of an iteration every size is allowed, the run's own included; of a batch those with positions.
+    An iteration allows every size, the run's own included; a batch those with positions.
     """
     game = config.game
     if not isinstance(game, GoConfig) or not game.selfplay_sizes:
@@ -56,10 +55,10 @@ def draw_size(
 
 
 def check_boards(config: Config) -> None:
-    """Check that a run can have several boards.
+    """Check the settings of a run with several boards.
 
     Raises:
-      ValueError: it cannot; the reason is given.
+      ValueError: the network fits only one board, or the run has several processes.
     """
     if not on_other_boards(config):
         return
@@ -82,7 +81,7 @@ def _board_prefix(size: int) -> str:
 
 
 def part_of_board(values: Mapping[str, V], size: int) -> dict[str, V]:
-    """Return the values that `for_board` has named."""
+    """Return the values of a board by their own names; the inverse of `for_board`."""
     prefix = _board_prefix(size)
     return {
         name.removeprefix(prefix): value
@@ -92,5 +91,5 @@ def part_of_board(values: Mapping[str, V], size: int) -> dict[str, V]:
 
 
 def for_board(values: Mapping[str, V], size: int) -> dict[str, V]:
-    """Return values by names that say of which other board they are."""
+    """Return the values by names that include the board."""
     return {_board_prefix(size) + name: value for name, value in values.items()}

@@ -1,4 +1,4 @@
-"""The driver of every run: it starts or resumes, logs, saves and stops what a `Stage` learns.
+"""The driver of every run: it starts, resumes, logs, saves and stops a `Stage`.
 
 All input and output of a run is here; a stage is `state -> events`, with its own start-up and
 metrics.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -58,10 +58,10 @@ def run_experiment(
       experiment: its name and title.
       config: its settings.
       workdir: the run's directory.
-      make_stage: what learns.
-      console: where to say what happens; None is the standard output.
+      make_stage: makes the stage.
+      console: for output; None is the standard output.
       from_checkpoint: the checkpoint to go back to; None is the newest.
-      flags: what the command that continues the run has beside --workdir.
+      flags: further flags, besides --workdir, of the command that continues the run.
 
     Returns:
       The exit status.
@@ -108,16 +108,16 @@ def run_stage(
       name: of the experiment.
       config: its settings.
       workdir: the run's directory, which is made.
-      make_stage: what learns.
-      console: where progress is shown.
-      line: to the other processes of the run, where there are any.
+      make_stage: makes the stage.
+      console: for output.
+      line: links to the other processes of the run, if there are any.
       from_checkpoint: the checkpoint to go back to; None is the newest.
-      command: that continues the run and takes --from-checkpoint; None where there is none.
+      command: command that continues the run and takes --from-checkpoint; None without one.
 
     Raises:
       The same as `run_experiment`.
     """
-    warn = partial(console.print, style="yellow", markup=False)
+    warn = partial(console.print, style="yellow")
     with hold_workdir(workdir):
         if from_checkpoint is not None:
             warn(go_back(workdir, from_checkpoint, config))
@@ -144,21 +144,15 @@ def run_stage(
 
 @contextlib.contextmanager
 def _awaiting_save(checkpointer: Checkpointer) -> Iterator[None]:
-    """Wait in the end, however it comes, until nothing writes to the directory any more.
+    """Wait at the end, also after an error, until no checkpoint is being written.
 
-    What becomes of a checkpoint that is being written when a run fails is not what there is to say.
+    After an error of the run, a failed save is not reported as well.
     """
     try:
         yield
     finally:
         with contextlib.suppress(CheckpointError):
             checkpointer.wait()
-
-
-def _wandb_opener(config: Config, workdir: Path) -> Callable[[], WandbRun] | None:
-    """Return what opens the run at Weights & Biases; None where the settings want none."""
-    project = config.run.wandb
-    return None if project is None else lambda: WandbRun(workdir, project, to_dict(config))
 
 
 def _run_iterations(
@@ -172,8 +166,10 @@ def _run_iterations(
 ) -> None:
     """Run iterations until the last one or a request to stop."""
     total, every = stage.config.run.iterations, stage.config.checkpoint.every
+    wandb, settings = stage.config.run.wandb, to_dict(stage.config)
+    open_wandb = None if wandb is None else partial(WandbRun, workdir, wandb, settings)
     with (
-        MetricsWriter(workdir, state.iteration, _wandb_opener(stage.config, workdir)) as metrics,
+        MetricsWriter(workdir, state.iteration, open_wandb) as metrics,
         Progress(total, state.iteration, console) as progress,
     ):
         stopping, is_saved = False, state.iteration > 0
@@ -182,7 +178,7 @@ def _run_iterations(
             with _profiled(stage.config, state.iteration + 1, workdir):
                 _run_iteration(stage, iterate, state, metrics, progress)
             stopping = stop.agree()
-            # Without a checkpoint before it, every start would repeat all that led to a failure.
+            # Without a checkpoint before a failure, every restart would repeat everything.
             is_risky = not is_saved and state.iteration < total and stage.is_risky(state)
             if state.iteration % every == 0 or state.iteration == total or stopping or is_risky:
                 with progress.working("saving"):
@@ -237,7 +233,7 @@ def _profiled(config: Config, iteration: int, workdir: Path) -> Iterator[None]:
 
 
 def _conclude(stage: Stage[S], state: S, workdir: Path, console: Console) -> int:
-    """Write the report, and the network alone, and say how the run ended."""
+    """Write the report and the exported network, and print how the run ended."""
     if mesh_lib.is_lead():
         exported = export_network(workdir, workdir / EXPORT) if stage.exports_network else None
         _write_report(workdir, console)
@@ -254,7 +250,7 @@ def _conclude(stage: Stage[S], state: S, workdir: Path, console: Console) -> int
 
 
 def _write_report(workdir: Path, console: Console) -> None:
-    """Write the report and say where it is, or why it cannot be written, which ends no run."""
+    """Write the report and print its path; an error is printed and does not end the run."""
     try:
         console.print(f"report: {write_report(workdir)}")
     except (ValueError, OSError) as error:
@@ -262,5 +258,4 @@ def _write_report(workdir: Path, console: Console) -> None:
         console.print(
             f"the report cannot be written: {reason}; azero report {workdir} writes it later",
             style="yellow",
-            markup=False,
         )

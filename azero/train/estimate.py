@@ -31,8 +31,8 @@ VISITED_MOVES = 64
 """Moves of a policy target on average over a run (a planning figure; first networks visit up to
 all, see docs/training.md)."""
 LIFETIME_SECONDS = 30 * 24 * 3600.0
-"""A run estimated to take longer prints the estimate at the start (AlphaGo Zero's own long run took
-40 days on its machines)."""
+"""A run that would take longer prints the estimate at the start (AlphaGo Zero's longest run took 40
+days)."""
 TRAINING_PASSES = 3
 """Cost of a training step per position in evaluations: a forward pass, and the input and weight
 gradients of the backward pass, each as expensive."""
@@ -164,9 +164,9 @@ def evaluation_flops(params: PyTree, board_shape: tuple[int, int]) -> float:
 
 
 def device_flops() -> float:
-    """Return the FLOP/s that the devices together are taken to reach.
+    """Return the assumed FLOP/s of all devices together.
 
-    It is measured by a matrix product on a CPU, and of the table elsewhere.
+    On a CPU it is measured with a matrix product; elsewhere it comes from the table of chips.
     """
     devices = jax.devices()
     if devices[0].platform == "cpu":

@@ -1,4 +1,4 @@
-"""What a stage reports: typed events, in the order in which they happen. The driver logs them."""
+"""The events that a stage yields, in the order in which they happen; the driver logs them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from azero.match.score import MatchResult
 
 @dataclass(frozen=True)
 class Phase:
-    """Description of the loop's next activity."""
+    """The loop's next activity."""
 
     text: str
 
@@ -48,7 +48,7 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class MatchSkipped:
-    """A match was due that would have told nothing."""
+    """A match that was due but would have been uninformative."""
 
     iteration: int
     opponent_iteration: int
@@ -57,7 +57,7 @@ class MatchSkipped:
 
 @dataclass(frozen=True)
 class SampleGame:
-    """One finished game of self-play, for people to look at."""
+    """One finished game of self-play, a sample for the report."""
 
     frame: list[int]
     """Start position, packed (`Game.pack_frame`)."""
@@ -106,7 +106,7 @@ class IterationDone:
 
 @dataclass(frozen=True)
 class Validated:
-    """How well the current network predicts positions that it did not learn from."""
+    """The accuracy of the current network on held-out positions."""
 
     accuracy: Accuracy
 

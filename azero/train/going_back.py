@@ -22,24 +22,21 @@ from azero.train.stopping import StopRequest
 SET_ASIDE = "set-aside"
 """Subdirectory for what followed a checkpoint to which the run went back."""
 WENT_BACK = "went-back.json"
-"""File in a run's directory: the last time that the run went back.
-
-The same command, given again, continues.
-"""
+"""File in a run's directory that records the last time the run went back, so that the same command
+continues it."""
 
 
 def go_back(workdir: Path, iteration: int, config: Config) -> str:
     """Make checkpoint `iteration` the newest of the run in `workdir`; return a line that says so.
 
     Later checkpoints, and the shards of the replay and the sample games written after it, move to
-    `set-aside/after-N`; the rows so far are copied there. Where the last time that the run went
-    back was to the same checkpoint with the same settings nothing is done: that command was
-    interrupted and continues.
+    `set-aside/after-N`; the rows so far are copied there. Nothing is done if the run last went back
+    to the same checkpoint with the same settings: the same command continues the run.
 
     Call it with the working directory held, in every process, before the checkpoints are opened.
 
     Raises:
-      ValueError: there is no such checkpoint; those that there are, are named.
+      ValueError: there is no such checkpoint; the existing ones are named.
       CheckpointError: it cannot be read.
       OSError: the system refuses.
     """
@@ -53,7 +50,7 @@ def go_back(workdir: Path, iteration: int, config: Config) -> str:
         else:
             line = _set_aside_after(workdir, iteration)
             write_atomic(known, [json.dumps(went).encode()])
-    mesh_lib.smallest(0)  # nobody looks at what is being moved
+    mesh_lib.smallest(0)  # no process reads what is being moved
     return line
 
 
@@ -75,8 +72,8 @@ def _set_aside_after(workdir: Path, iteration: int) -> str:
     for name in (METRICS, EVENTS):
         if (workdir / name).exists():
             shutil.copy2(workdir / name, aside / name)
-    # The newest checkpoint goes first and the shards go last, so that whatever is left, should this
-    # be interrupted, is a run that can be continued.
+    # The newest checkpoint moves first and the shards move last, so that after an interruption the
+    # remaining files are still a run that can be continued.
     for other in reversed(later):
         _move(store.steps_directory(root) / str(other), aside / "checkpoints" / "steps")
         for path, number, _ in store.list_hosts(root):
@@ -101,7 +98,7 @@ def _later_shards(replay: Path, root: Path, iteration: int) -> list[Path]:
 
 
 def _new_directory(wanted: Path) -> Path:
-    """Make the directory `wanted`, with a number behind its name where it is there already."""
+    """Make the directory `wanted`; if it exists, append a number to its name."""
     number = 1
     while True:
         path = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
@@ -119,12 +116,12 @@ def _move(path: Path, directory: Path) -> None:
 
 @contextlib.contextmanager
 def explain_divergence(workdir: Path, command: str | None, stop: StopRequest) -> Iterator[None]:
-    """Say of a FloatingPointError in which iteration it came, and how the run can go on.
+    """Add to a FloatingPointError the iteration in which it occurred, and how to continue.
 
     Args:
       workdir: the run's directory.
       command: that continues the run and takes --from-checkpoint; None where there is none.
-      stop: says what the run is doing.
+      stop: knows the current activity of the run.
     """
     try:
         yield
@@ -137,7 +134,7 @@ def explain_divergence(workdir: Path, command: str | None, stop: StopRequest) ->
         if not iterations:
             advice = "start over: a lower --learner.learning-rate, or --learner.clip-norm 1"
             raise FloatingPointError(f"{what}; there is no checkpoint yet, so {advice}") from error
-        # The newest may be on its way to where the loss went.
+        # The newest may already be diverging.
         back = iterations[-2] if len(iterations) > 1 else iterations[-1]
         way = f"{command} --from-checkpoint {back}"
         if command is None:

@@ -16,7 +16,7 @@ from azero.data.holding import hold
 from azero.distributed import say
 
 _SEEN_SECONDS = 15.0
-"""A file written by one host is seen by the others within this time.
+"""A file written by one host is visible to the others within this time.
 
 (NFS refreshes a directory every 3 to 60 s, a new one at once.)
 """
@@ -33,7 +33,7 @@ def check_shared(workdir: Path) -> None:
     token = workdir / f".shared-{mesh_lib.from_lead(secrets.token_hex(8))}"
     if mesh_lib.is_lead():
         token.touch()
-    mesh_lib.smallest(0)  # it is there before anybody looks for it
+    mesh_lib.smallest(0)  # a barrier: the file exists before it is looked for
     end = time.monotonic() + _SEEN_SECONDS
     while not token.exists() and time.monotonic() < end:
         time.sleep(0.5)
@@ -63,17 +63,14 @@ def hold_workdir(workdir: Path) -> Iterator[None]:
 
 
 def describe_devices() -> str:
-    """Return how many devices of which kind there are, and on how many processes."""
+    """Return number and kind of the devices, and the number of processes."""
     devices = jax.devices()
     spread = f" in {jax.process_count()} processes" if jax.process_count() > 1 else ""
     return f"{len(devices)} x {devices[0].device_kind}{spread}"
 
 
 def note(text: str, show: Callable[[str], None]) -> None:
-    """Show a note to the user.
-
-    The lead does so with `show`; another process, of what it alone knows, on its error output.
-    """
+    """Show a note: on the lead with `show`, on other processes on standard error."""
     if mesh_lib.is_lead():
         show(text)
     else:

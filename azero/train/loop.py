@@ -60,17 +60,17 @@ from azero.train.programs import PLAY, START, Programs, iteration_key
 from azero.types import PyTree
 
 START_POSITIONS = "start_positions.txt"
-"""In a run's directory: its own copy of the file of start positions, so that it is continued as it
-was begun."""
+"""In a run's directory: its copy of the file of start positions, so that the run continues with the
+same positions."""
 REPLAY = "replay"
 """In a run's directory: the games of the window."""
 SAMPLE_GAMES = 2
-"""Finished games per iteration that are handed on for people to look at."""
+"""Finished games per iteration that are kept as samples for the report."""
 
 
 @dataclass
 class RunState:
-    """Everything a run is: what a checkpoint keeps."""
+    """The whole state of a run, as a checkpoint stores it."""
 
     train: TrainState
     best: PyTree
@@ -89,11 +89,11 @@ class RunState:
     best_iteration: int = 0
     rival_iteration: int = 0
     others: dict[int, RunState] = field(default_factory=dict)
-    """By their size, the games on other boards (`GoConfig.selfplay_sizes`); the learner and the
-    players in them are those here."""
+    """The games on other boards by size (`GoConfig.selfplay_sizes`); they share the learner and
+    the players of this state."""
 
     def arrays(self) -> dict[str, PyTree]:
-        """Return what is on the devices."""
+        """Return the parts that are on the devices."""
         carry = self.carry._replace(kept=None)  # see `Selfplay.new_trees`
         parts = {"train": self.train, "carry": carry, "best": self.best, "rival": self.rival}
         others = {carry_of(size): other.arrays()["carry"] for size, other in self.others.items()}
@@ -106,13 +106,13 @@ class RunState:
 
     @property
     def player(self) -> PyTree:
-        """The variables that self-play uses: those of the best player under the gate, else the
+        """The variables that self-play uses: those of the best player under the gate, otherwise the
         newest."""
         return self.train.variables if self.best is None else self.best
 
     @property
     def player_iteration(self) -> int:
-        """The iteration after which `player` stood."""
+        """The iteration of `player`."""
         return self.iteration if self.best is None else self.best_iteration
 
 
@@ -129,7 +129,7 @@ class Challenge(NamedTuple):
 
 @dataclass
 class SelfplayTally:
-    """What the games that end in one iteration add up to."""
+    """Totals over the games that end in one iteration."""
 
     games: int = 0
     positions: int = 0
@@ -142,7 +142,7 @@ class SelfplayTally:
     samples: list[SampleGame] = field(default_factory=list)
 
     def add(self, games: Games, positions: int, iteration: int) -> None:
-        """Count games that came in after `iteration` iterations."""
+        """Count games that ended after `iteration` iterations."""
         first = games.result[:, 0]
         self.games += len(first)
         self.positions += positions
@@ -154,7 +154,7 @@ class SelfplayTally:
         self.samples.extend(_sample_games(games, SAMPLE_GAMES - len(self.samples)))
 
     def add_other_hosts(self) -> None:
-        """Add the games of the other hosts; `positions` already are those of all."""
+        """Add the counts of the other hosts; `positions` already covers all hosts."""
         counts = np.asarray(
             [self.games, self.first_wins, self.draws, self.resigned, self.plies, self.ages],
             np.int32,
@@ -186,11 +186,11 @@ class Loop:
             size: Loop(other, mesh, workdir / BOARDS / f"{size}x{size}")
             for size, other in on_other_boards(config).items()
         }
-        """By their size, the loops of other boards, of which only self-play and the learner's
-        programs are used."""
+        """The loops of other boards by size; only their self-play and the learner's programs are
+        used."""
 
     def _start_states(self) -> PyTree:
-        """Return the states[P] that self-play begins with; None is the game's own beginning.
+        """Return the states[P] that self-play starts from; None is the start of the game.
 
         Raises:
           ValueError: a file of positions cannot be read, or a line is wrong; a komi is not allowed.
@@ -216,8 +216,8 @@ class Loop:
 
     @functools.cached_property
     def starts(self) -> PyTree:
-        """The states[P] that self-play begins with, on every device; None is the game's own
-        beginning."""
+        """The states[P] that self-play starts from, on every device; None is the start of the
+        game."""
         return (
             None
             if self.start_states is None
@@ -298,31 +298,25 @@ class Loop:
         """Return the shapes of one batch as the replay gives it."""
         count, game = self.config.learner.batch_size, self.game
         shape = jax.ShapeDtypeStruct
-        return Samples(
-            frames=shape((count, game.num_frames, game.frame_words), np.uint32),
-            to_play=shape((count,), np.uint8),
-            policy=shape((count, policy_room(game)), np.uint32),
-            is_target=shape((count,), np.bool_),
-            value=shape((count,), np.float32),
-            symmetry=shape((count,), np.uint8),
-            auxiliary=self._auxiliary_shapes()
-            if self.config.learner.needs_auxiliary_targets
-            else None,
-        )
-
-    def _auxiliary_shapes(self) -> Auxiliary:
-        count, game = self.config.learner.batch_size, self.game
-        shape = jax.ShapeDtypeStruct
-        number = shape((count,), np.float32)
-        return Auxiliary(
+        number, words = shape((count,), np.float32), shape((count, policy_room(game)), np.uint32)
+        auxiliary = Auxiliary(
             root_value=number,
             later=shape((count, len(HORIZONS)), np.float32),
             surprise=number,
             moves_left=number,
-            reply=shape((count, policy_room(game)), np.uint32),
+            reply=words,
             has_reply=shape((count,), np.bool_),
             end=shape((count, game.frame_words), np.uint32),
             last_action=shape((count,), np.int32),
+        )
+        return Samples(
+            frames=shape((count, game.num_frames, game.frame_words), np.uint32),
+            to_play=shape((count,), np.uint8),
+            policy=words,
+            is_target=shape((count,), np.bool_),
+            value=number,
+            symmetry=shape((count,), np.uint8),
+            auxiliary=auxiliary if self.config.learner.needs_auxiliary_targets else None,
         )
 
     def batch_shapes(self) -> Batch:
@@ -330,8 +324,7 @@ class Loop:
         return jax.eval_shape(lambda packed: unpack(self.game, packed), self.sample_shapes())
 
     def copy_variables(self, train: TrainState) -> PyTree:
-        """Return the variables of the current player as arrays of their own (the learner donates
-        its state)."""
+        """Return a copy of the variables of the current player (the learner donates its state)."""
         return jax.tree.map(lambda leaf: leaf.copy(), train.variables)
 
     def iterate(self, state: RunState) -> Iterator[Event]:
@@ -385,7 +378,7 @@ class Loop:
         return Played(positions=positions, games=len(games.length))
 
     def learn(self, state: RunState, steps: int) -> Generator[Event, None, float]:
-        """Take so many learning steps; returns the seconds spent waiting for data."""
+        """Take `steps` learning steps; return the seconds spent waiting for data."""
         if steps == 0:
             return 0.0
         yield Phase("learning")
@@ -421,8 +414,9 @@ class Loop:
         return Stream(make, first, steps, self.config.replay.prefetch)
 
     def learning_steps(self, state: RunState, new_positions: int) -> int:
-        """Return how many steps are taken for new positions: an iteration's share, none before the
-        window is filled, fewer where positions would be seen too often."""
+        """Return the number of steps for `new_positions`: in proportion to an iteration's, none
+        before the window has enough positions, and fewer if positions would be sampled too
+        often."""
         config = self.config.learner
         there = sum(board.replay.count_positions() for board in state.every_board)
         enough = there >= max(1, _share_of(self.config.replay, jax.process_count()).min_positions)
@@ -442,15 +436,14 @@ class Loop:
             yield challenge
             return
         yield Phase(f"match of {self.programs.match_games} games")
+        current, opponent = challenge.current, challenge.opponent
         yield self.judge(
-            state,
-            challenge,
-            self.programs.match(challenge.current, challenge.opponent, challenge.iteration),
+            state, challenge, self.programs.match(current, opponent, challenge.iteration)
         )
 
     def match_is_due(self, state: RunState) -> bool:
-        """Return whether this iteration ends with a match; the first iteration never does, for
-        nothing has been saved before it."""
+        """Return whether this iteration ends with a match; the first never does, because nothing
+        has been saved before it."""
         number = state.iteration + 1
         return (
             self.programs.plays_matches
@@ -459,22 +452,22 @@ class Loop:
         )
 
     def challenge(self, state: RunState) -> Challenge | MatchSkipped:
-        """Return the match between the player of this iteration and its opponent, or why there is
-        none: nothing is learned from one network against itself."""
-        opponent = (
-            (state.best_iteration, state.best)
-            if self.config.evaluation.gate
-            else (state.rival_iteration, state.rival)
-        )
+        """Return the match between the player of this iteration and its opponent, or why it is
+        skipped: a network against itself says nothing."""
+        opponent = state.rival_iteration, state.rival
+        if self.config.evaluation.gate:
+            opponent = state.best_iteration, state.best
         challenge = Challenge(state.iteration + 1, self.copy_variables(state.train), *opponent)
+        reason = ""
         if int(state.train.step) == 0:
-            return MatchSkipped(*_numbers(challenge), "nothing has been learned yet")
-        if self.programs.are_equal(challenge.current, challenge.opponent):
-            return MatchSkipped(*_numbers(challenge), "both are the same network")
-        return challenge
+            reason = "nothing has been learned yet"
+        elif self.programs.are_equal(challenge.current, challenge.opponent):
+            reason = "both are the same network"
+        skipped = MatchSkipped(challenge.iteration, challenge.opponent_iteration, reason)
+        return skipped if reason else challenge
 
     def judge(self, state: RunState, challenge: Challenge, result: MatchResult) -> Evaluated:
-        """Put the players in the places that the result of a match gives them."""
+        """Update the best player or the rival after a match."""
         config, promoted = self.config.evaluation, None
         if not config.gate:
             state.rival, state.rival_iteration = challenge.current, challenge.iteration
@@ -492,17 +485,13 @@ class Loop:
         learner_seconds: float,
         wait: float,
     ) -> IterationDone:
-        """Count the iteration and say what it was."""
+        """Count the iteration and return its summary."""
         state.iteration += 1
-        window = mesh_lib.gather(
-            np.asarray(
-                [
-                    sum(board.replay.count_window_games() for board in state.every_board),
-                    sum(board.replay.count_positions() for board in state.every_board),
-                ],
-                np.int32,
-            )
-        ).sum(axis=0, dtype=np.int64)
+        boards = [board.replay for board in state.every_board]
+        counts = np.asarray(
+            [[board.count_window_games(), board.count_positions()] for board in boards]
+        )
+        window = mesh_lib.gather(counts.sum(axis=0).astype(np.int32)).sum(axis=0, dtype=np.int64)
         return IterationDone(
             iteration=state.iteration,
             games=state.games,
@@ -527,13 +516,8 @@ class Loop:
         )
 
 
-def _numbers(challenge: Challenge) -> tuple[int, int]:
-    return challenge.iteration, challenge.opponent_iteration
-
-
 def _share_of(config: ReplayConfig, hosts: int) -> ReplayConfig:
-    """Return the settings of one host's window, so that those of all together are the window that
-    `config` names."""
+    """Return the settings of one host's window: all hosts together have the window of `config`."""
     return dataclasses.replace(
         config,
         window_games=-(-config.window_games // hosts),
@@ -562,18 +546,16 @@ def _lowest_points(games: Games) -> np.ndarray:
 
 def _sample_games(games: Games, count: int) -> list[SampleGame]:
     samples = []
-    for start, length, result, resigned in list(
-        zip(games.starts, games.length, games.result, games.resigned, strict=True)
-    )[:count]:
-        actions = games.action[start : start + length - int(resigned)]
-        values = games.root_value[start : start + length]
+    for number in range(min(count, len(games.length))):
+        start, end = games.starts[number], games.starts[number] + games.length[number]
+        resigned = bool(games.resigned[number])
         samples.append(
             SampleGame(
-                games.frame[start].tolist(),
-                actions.tolist(),
-                [round(float(value), 3) for value in values],
-                float(result[0]),
-                bool(resigned),
+                frame=games.frame[start].tolist(),
+                actions=games.action[start : end - int(resigned)].tolist(),
+                values=[round(float(value), 3) for value in games.root_value[start:end]],
+                result=float(games.result[number, 0]),
+                resigned=resigned,
             )
         )
     return samples

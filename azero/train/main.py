@@ -39,8 +39,10 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> None:
 def _learn_from_selfplay(experiment: Experiment, arguments: Arguments) -> int:
     assert arguments.workdir is not None
     if arguments.data is not None:
-        problem = f"--data {arguments.data}: {experiment.name} learns from its own games"
-        raise ValueError(f"{problem}; sl19 and sl9 learn from records")
+        raise ValueError(
+            f"--data {arguments.data}: {experiment.name} learns from its own games; sl19 and sl9 "
+            "learn from records"
+        )
     with contextlib.ExitStack() as cluster:
         backend = None
         if arguments.elastic.cluster is not None:
@@ -61,7 +63,7 @@ def _learn_from_records(experiment: Experiment, arguments: Arguments) -> int:
         problem = f"{experiment.name} learns from records and plays no games"
         raise ValueError(f"--cluster {arguments.elastic.cluster}: {problem}")
     if arguments.from_network is not None:
-        problem = f"{experiment.name} learns from records, from random parameters on"
+        problem = f"{experiment.name} learns from records and starts with random parameters"
         raise ValueError(f"--from-network {arguments.from_network}: {problem}")
     if arguments.data is None:
         how = "--data DIR is a data set (azero data import PATHS --out DIR makes one)"

@@ -1,5 +1,5 @@
-"""The compiled programs that play: self-play and matches of one configuration on the devices of one
-mesh. The loop has them, and every worker of a cluster."""
+"""The compiled programs of self-play and matches, of one configuration on one mesh: for the loop
+and for the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from azero.settings import Config
 from azero.train.estimate import full_simulations
 from azero.types import Array, PyTree
 
-# What keys are folded with, so that the draws of different parts never coincide: an iteration's key
-# with one of the first two,
+# Keys are folded with these numbers, so that different parts never draw the same numbers:
+# an iteration's key with one of
 PLAY, MATCH = 0, 2
-# the seed's key with one of these; iterations come behind them.
+# and the seed's key with one of these; iterations follow them.
 START, WORKER, FIRST_ITERATION = 3, 4, 16
 
 
 class Programs:
-    """Self-play and matches of one configuration. Making it compiles nothing yet; matches that the
-    settings do not allow are refused here."""
+    """Self-play and matches of one configuration. Nothing is compiled at creation; impossible
+    matches are refused there."""
 
     def __init__(self, config: Config, mesh: Mesh):
         """Build the programs.
@@ -83,8 +83,8 @@ class Programs:
         return search
 
     def selfplay_at(self, iteration: int) -> Selfplay:
-        """Return the programs of self-play after `iteration` iterations; `init` is always the
-        same."""
+        """Return the programs of self-play after `iteration` iterations; all have the same
+        `init`."""
         return self._selfplay[full_simulations(self.config, iteration)]
 
     @property
@@ -105,22 +105,15 @@ class Programs:
           ValueError: all its games would be the same.
         """
         evaluation, game = self.config.evaluation, self.game
-        turns = (
-            self.config.search.random_symmetry
-            and not evaluation.average_symmetries
-            and game.num_symmetries > 1
-        )
-        if evaluation.temperature_moves == 0 and not turns:
-            why = (
-                "evaluation.average-symmetries"
-                if evaluation.average_symmetries
-                else f"{game.name} without random symmetries"
-            )
+        averages, moves = evaluation.average_symmetries, evaluation.temperature_moves
+        turns = self.config.search.random_symmetry and not averages and game.num_symmetries > 1
+        if moves == 0 and not turns:
+            why = f"{game.name} without random symmetries"
+            why = "evaluation.average-symmetries" if averages else why
             raise ValueError(
-                f"with {why} and evaluation.temperature-moves 0 a match would be one "
-                f"game, played {self.match_games} times; "
-                "draw the first moves (--evaluation.temperature-moves 8), or play none "
-                "(--evaluation.every 0)"
+                f"with {why} and evaluation.temperature-moves 0, all {self.match_games} games of a "
+                "match would be the same: draw the first moves (--evaluation.temperature-moves 8), "
+                "or play no matches (--evaluation.every 0)"
             )
         settings = match_settings(self.config)
         new_trees = make_new_trees(settings, game, settings.num_simulations)
@@ -130,13 +123,13 @@ class Programs:
             search,
             search,
             self.match_games,
-            temperature_moves=evaluation.temperature_moves,
+            temperature_moves=moves,
             mesh=self.mesh,
             new_trees=(new_trees, new_trees),
         )
 
     def trace_match(self) -> Any:
-        """Trace the matches of the run, so that what is wrong with them shows before they are due.
+        """Trace the matches of the run, so that errors show before they are due.
 
         Returns:
           jax.stages.Traced; None where the run has no matches.

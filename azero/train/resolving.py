@@ -1,4 +1,4 @@
-"""The settings of a run: fully resolved, and the same in all of its processes."""
+"""Resolving the settings of a run, the same in all its processes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from azero.train.loop import START_POSITIONS
 
 
 def agree_on_settings(config: Config) -> Config:
-    """Return `config` without what each process is told about the cluster.
+    """Return `config` without the settings of the cluster, which differ from process to process.
 
-    The rest is the same in all of them, or they would start other programs.
+    The rest must be the same in all processes, or they would run different programs.
 
     Raises:
       ValueError: it is not; the settings that differ from the lead's are named.
@@ -47,11 +47,11 @@ def agree_on_settings(config: Config) -> Config:
 
 
 def resolve_settings(config: Config, workdir: Path) -> Config:
-    """Return `config` with what it leaves open decided, by the lead for all processes.
+    """Return `config` with its "auto" settings resolved, by the lead for all processes.
 
-    It is as the run in `workdir` decided it before, else as `resolve` does: a run must not change
-    how it computes when it is continued, or it would not end as one that was never stopped; and
-    hosts with different processors must compute alike.
+    A run in `workdir` keeps what was resolved before; else `resolve` decides. A continued run must
+    compute in the same way, or it would differ from an uninterrupted one; and hosts with different
+    processors must compute alike.
 
     Raises:
       ValueError: the settings in `workdir` are damaged, or the start positions cannot be read or
@@ -66,7 +66,7 @@ def _resolve(config: Config, workdir: Path) -> Config:
     network = config.network
     is_open = isinstance(network, ConvolutionalConfig) and network.convolution == "auto"
     if is_open and (written := files.read_settings(workdir)):
-        # Only what is needed is read: the file may be of a version with other settings.
+        # Only these are read: the file may be of a version with other settings.
         names = ("convolution", "train_dtype", "inference_dtype")
         earlier = {name: written.get("network", {}).get(name) for name in names}
         source = str(workdir / files.CONFIG)
@@ -79,10 +79,7 @@ def _resolve(config: Config, workdir: Path) -> Config:
 
 
 def _without_symmetries(config: Config) -> Config:
-    """Return `config` for a network whose planes are numbers of patterns.
-
-    They do not turn with the board.
-    """
+    """Return `config` for a network whose planes are pattern indices, which have no symmetries."""
     return dataclasses.replace(
         config,
         search=config.search.replace(random_symmetry=False),
@@ -92,7 +89,7 @@ def _without_symmetries(config: Config) -> Config:
 
 
 def _keep_start_positions(given: Path, kept: Path) -> None:
-    """Copy the file of start positions into the run's directory, where it outlives the file.
+    """Copy the file of start positions into the run's directory.
 
     Raises:
       ValueError: the file cannot be read, or it is not what it was when the run began.

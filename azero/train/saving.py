@@ -29,14 +29,14 @@ from azero.train.stage import S, State
 from azero.types import PyTree
 
 FIRST_NETWORK = "first_network"
-"""In a run's directory: the network that it began with, where it did not begin with random
+"""In a run's directory: the network that it started from, if it did not start from random
 parameters."""
 _RESIGN = "resign."
 _ASSEMBLER = "assembler."
 
 
 def restore_learner(checkpointer: Checkpointer, state: S) -> S:
-    """Return a state of the learner alone as it was saved last; `state` itself if it never was.
+    """Return the state of a learner from the newest checkpoint; `state` itself without one.
 
     Raises:
       CheckpointError: the newest checkpoint does not fit the settings, or none is complete.
@@ -48,12 +48,12 @@ def restore_learner(checkpointer: Checkpointer, state: S) -> S:
 
 
 def save_learner(checkpointer: Checkpointer, state: State, games: int) -> None:
-    """Save a state of the learner alone.
+    """Save the state of a learner.
 
     Args:
       checkpointer: the checkpoints of the run.
       state: after whole iterations.
-      games: how many it has learned from, for people.
+      games: number of games it has learned from, for `list_checkpoints`.
 
     Raises:
       CheckpointError: the save before this one failed.
@@ -63,10 +63,10 @@ def save_learner(checkpointer: Checkpointer, state: State, games: int) -> None:
 
 
 def restore_selfplay(checkpointer: Checkpointer, loop: Loop) -> tuple[RunState, list[str]]:
-    """Return the newest state of self-play that is whole, or the one before the first iteration.
+    """Return the newest complete state of self-play, or the initial one.
 
     Returns:
-      (state, what is noteworthy about it, a line each).
+      (state, notes about it, one line each).
 
     Raises:
       CheckpointError: the newest checkpoint does not fit the settings, or none is whole.
@@ -93,7 +93,7 @@ def restore_selfplay(checkpointer: Checkpointer, loop: Loop) -> tuple[RunState, 
 
 
 def _restore_games(state: RunState, host: dict[str, HostArray]) -> None:
-    """Restore the games in flight of one board, and what its resignation is calibrated from."""
+    """Restore the games in flight on one board, and the data that calibrates resignation."""
     state.assembler.load_state_dict(_part(host, _ASSEMBLER))
     state.resign.restore(_part(host, _RESIGN))
 
@@ -105,8 +105,8 @@ def _games_of(state: RunState) -> dict[str, HostArray]:
 
 
 def keep_first_network(given: Path, workdir: Path) -> None:
-    """Copy the network that a run begins with into its directory, so that it begins with the same
-    one however often it is started before its first checkpoint. A run that has begun keeps its own.
+    """Copy the network that a run starts from into its directory, so that every start before the
+    first checkpoint uses the same one. A run that has begun keeps its own copy.
 
     Raises:
       CheckpointError: there is no network in `given`, or it is damaged.
@@ -120,7 +120,7 @@ def keep_first_network(given: Path, workdir: Path) -> None:
 
 def _with_first_network(arrays: dict[str, PyTree], loop: Loop) -> dict[str, PyTree]:
     """Return the arrays of a run before its first iteration with the parameters of the network
-    that it begins with, if there is one.
+    that it started from, if there is one.
 
     Raises:
       ValueError: they do not fit the run's network.
@@ -155,7 +155,7 @@ def _with_first_network(arrays: dict[str, PyTree], loop: Loop) -> dict[str, PyTr
 
 
 def save_selfplay(checkpointer: Checkpointer, state: RunState) -> None:
-    """Save a state of self-play, and let go of games that no checkpoint needs any more.
+    """Save a state of self-play, and delete games that no checkpoint needs any more.
 
     Raises:
       CheckpointError: the save before this one failed.
@@ -179,19 +179,19 @@ def save_selfplay(checkpointer: Checkpointer, state: RunState) -> None:
     for size, board in state.others.items():
         host |= for_board(_games_of(board), size)
         cursor |= for_board(board.replay.state_dict(), size)
-    # The digest is of the file, so equal states are written in one order.
+    # The digest covers the file, so equal states must be written in the same order.
     host = dict(sorted(host.items()))
     checkpointer.save(state.iteration, state.arrays(), meta, host, cursor)
 
 
 def check_complete(workdir: Path) -> None:
-    """Check that the checkpoints that go with the games in `workdir` have not gone.
+    """Check that the checkpoints of the games in `workdir` are not missing.
 
     Without them the run would start over and delete the games. Call it before checkpoints are
     opened.
 
     Raises:
-      CheckpointError: they have; all processes of the run raise it together.
+      CheckpointError: they are; all processes of the run raise it together.
     """
     problem = mesh_lib.from_lead(_missing_checkpoints(workdir) if mesh_lib.is_lead() else "")
     if problem:
@@ -199,7 +199,7 @@ def check_complete(workdir: Path) -> None:
 
 
 def _missing_checkpoints(workdir: Path) -> str:
-    """Return what to say where there are games and no checkpoints; empty where all is well.
+    """Return the error message if there are games and no checkpoints, else "".
 
     A run that was killed before its first checkpoint has the directories of the checkpoints, and
     all of its shards from the first one on.
@@ -247,7 +247,7 @@ def _redistribute(
     restored: Restored,
     num_games: int,
 ) -> tuple[dict[str, HostArray], dict[str, int], list[ShardName]]:
-    """Return this process's share of what another number of processes had each for itself.
+    """Return this process's share of the state of a different number of processes.
 
     Returns:
       (host arrays, cursor, shards of before).
@@ -265,7 +265,7 @@ def _redistribute(
 
 
 def _changes_of_processes(before: int) -> list[str]:
-    """Return the line, for the lead to say, that the number of processes has changed."""
+    """Return the note, on the lead only, that the number of processes has changed."""
     if not mesh_lib.is_lead():
         return []
     return [

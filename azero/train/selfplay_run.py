@@ -63,7 +63,7 @@ def run(
       console: where to say what happens; None is the standard output.
       backend: where games and matches are played; None is this process.
       from_checkpoint: the checkpoint to go back to; None is the newest.
-      from_network: the network that a new run begins with; None is random parameters.
+      from_network: the network that a new run starts from; None is random parameters.
 
     Raises:
       The same as `azero.train.driver.run_experiment`.
@@ -83,7 +83,7 @@ def make_selfplay_stage(
     Raises:
       ValueError: settings do not fit each other or the devices.
       CheckpointError: there are games of a run in `workdir`, and no checkpoints; or the network
-        that the run begins with cannot be read.
+        that the run starts from cannot be read.
     """
     if backend is not None and on_other_boards(config):
         raise ValueError("game.selfplay-sizes: with --cluster a run has one board size")
@@ -104,13 +104,13 @@ def make_selfplay_stage(
         report=partial(_report, loop),
         count=_count,
         announcement=announcement,
-        # What goes wrong in a match goes wrong in it again.
+        # An error in a match would occur again after a restart.
         is_risky=loop.match_is_due,
     )
 
 
 def _warn_of_cost(config: Config) -> Text | None:
-    """Return a warning where the run would take longer than a machine lasts."""
+    """Return a warning if the run would take longer than LIFETIME_SECONDS."""
     cost = estimate(config)
     if cost.seconds < LIFETIME_SECONDS:
         return None
@@ -132,7 +132,7 @@ def _open(
     state: RunState,
     stop: StopRequest,
 ) -> Iterator[Iterate[RunState]]:
-    """Start the workers, where there are any; close them and the replay in the end."""
+    """Start the workers, if there are any; close them and the replay at the end."""
     with contextlib.ExitStack() as workers:
         for board in state.every_board:
             workers.enter_context(contextlib.closing(board.replay))
@@ -148,7 +148,7 @@ def _count(state: RunState) -> str:
 
 
 def _report(loop: Loop, event: Event, metrics: MetricsWriter, progress: Progress) -> Row:
-    """Record an event; return what it adds to the iteration's row of metrics."""
+    """Record an event; return its part of the iteration's row of metrics."""
     match event:
         case Evaluated(iteration, opponent, result, promoted):
             metrics.event_row(evaluation_row(iteration, opponent, result, promoted))
@@ -179,7 +179,7 @@ _VERDICTS = {
 
 
 def _row(config: Config, event: IterationDone) -> Row:
-    """Return what an iteration adds to its row of metrics."""
+    """Return an iteration's row of metrics."""
     games = max(event.new_games, 1)
     speed = event.new_positions / event.selfplay_seconds
     resignation = {
@@ -207,7 +207,7 @@ def _row(config: Config, event: IterationDone) -> Row:
 
 
 def _sample(loop: Loop, iteration: int, game: SampleGame) -> files.StoredGame:
-    """Return a game of self-play as people look at it."""
+    """Return a game of self-play as it is stored for the report."""
     settings, player = loop.config.game, f"iteration {iteration}"
     return files.StoredGame(
         game=settings.name,

@@ -14,7 +14,7 @@ from azero.config import check_range
 
 @dataclass(frozen=True)
 class CheckpointConfig:
-    """What is kept on disk."""
+    """The checkpoints that are kept."""
 
     every: int = 10
     """Iterations between checkpoints."""
@@ -49,7 +49,7 @@ class RunConfig:
     process_id: int | None = None
     """With coordinator: index of this process, from 0; None takes it from Slurm or Open MPI."""
     join_seconds: int = 300
-    """How long a process waits for the others at the start."""
+    """Seconds a process waits for the others at the start."""
     wandb: str | None = None
     """Project of Weights & Biases to which the metrics also go (`pip install 'azero[wandb]'`;
     WANDB_MODE=offline keeps them in the working directory)."""

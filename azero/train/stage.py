@@ -20,7 +20,7 @@ from azero.train.stopping import StopRequest
 
 
 class State(Protocol):
-    """What every run has in its checkpoints."""
+    """The part of a state that every run has."""
 
     train: TrainState
     iteration: int
@@ -34,14 +34,14 @@ saved."""
 
 @dataclass(frozen=True)
 class Stage(Generic[S]):
-    """One way to learn: all in which a run differs from other runs."""
+    """One way to learn: everything that distinguishes a run from other runs."""
 
     config: Config
     """The fully resolved settings."""
     restore: Callable[[Checkpointer], tuple[S, list[str]]]
     """Returns the newest complete state, or the initial one, with notes about it."""
     save: Callable[[Checkpointer, S], None]
-    """Hands a state over to be written in the background."""
+    """Starts writing a state in the background."""
     open: Callable[[S, StopRequest], AbstractContextManager[Iterate[S]]]
     """Acquires what iterations need, and releases it when the run ends."""
     report: Callable[[Any, MetricsWriter, Progress], Row]

@@ -1,7 +1,5 @@
-"""Ending a run on SIGTERM or SIGINT.
-
-At the end of the iteration if that is near, at once outside an iteration.
-"""
+"""Ending a run on SIGTERM or SIGINT: at the end of the current iteration, or at once outside
+one."""
 
 from __future__ import annotations
 
@@ -22,14 +20,12 @@ from azero.distributed import EXIT_INTERRUPTED, ProcessLinks, end_process, say
 from azero.memory import explain_exhaustion
 
 GRACE_SECONDS = 25.0
-"""An iteration that still runs this long after SIGTERM is dropped.
-
-Spot machines are preempted after 30 seconds.
-"""
+"""Time after SIGTERM at which an unfinished iteration is dropped: spot machines are preempted after
+30 seconds."""
 EXIT_ERROR = 2
 """Exit status if something has to be changed before the run can continue."""
 _LOOK_SECONDS = 0.05
-"""How often a stopping process checks whether a save has ended."""
+"""Seconds between two checks whether a save has ended."""
 _CONTINUES = "what was saved is kept, and the same command continues from there"
 
 
@@ -39,7 +35,7 @@ class StopRequest:
     def __init__(self) -> None:
         self.is_set = False
         self.doing = "the current work"
-        """Description for the message if it is lost."""
+        """The current activity, for the message if it is lost."""
         self.is_saving: Callable[[], bool] = lambda: False
         """Whether a checkpoint is being written in the background."""
         self.is_ending = False
@@ -63,8 +59,8 @@ class StopRequest:
 def stop_on_signals(workdir: Path, line: ProcessLinks | None = None) -> Iterator[StopRequest]:
     """Turn SIGTERM and SIGINT into a request to stop at the end of the iteration.
 
-    One that does not end within `GRACE_SECONDS` is dropped, by all processes, once a save in
-    progress has ended. A second signal ends the process at once.
+    If the iteration takes longer than `GRACE_SECONDS`, all processes end without it, once a save in
+    progress is complete. A second signal ends the process at once.
     """
     stop = StopRequest()
 
@@ -95,7 +91,7 @@ def stop_on_signals(workdir: Path, line: ProcessLinks | None = None) -> Iterator
         with _on_signals((signal.SIGTERM, signal.SIGINT), act):
             yield stop
     finally:
-        stop.is_ending = True  # a timer that has just gone off ends nothing any more
+        stop.is_ending = True  # a timer that has just fired does nothing
         for timer in timers:
             timer.cancel()
 
@@ -104,7 +100,7 @@ def stop_on_signals(workdir: Path, line: ProcessLinks | None = None) -> Iterator
 def end_on_sigterm() -> Iterator[None]:
     """End the process at SIGTERM with the status of an interruption.
 
-    For all that is not an iteration, such as preparing, where nothing is lost.
+    For everything outside iterations, such as preparation, where nothing is lost.
     """
 
     def act(number: int) -> None:
@@ -120,8 +116,8 @@ def end_on_sigterm() -> Iterator[None]:
 def _on_signals(numbers: Sequence[signal.Signals], act: Callable[[int], None]) -> Iterator[None]:
     """Call `act` at these signals, in a thread of its own and at once.
 
-    A handler in Python would wait for as long as XLA compiles or computes. Outside of the main
-    thread, where Python allows no handlers, nothing is changed.
+    A Python handler would wait while XLA compiles or computes. Outside the main thread, where
+    Python allows no handlers, nothing is changed.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -151,7 +147,7 @@ def _on_signals(numbers: Sequence[signal.Signals], act: Callable[[int], None]) -
 
 
 def _what_is_kept(workdir: Path) -> str:
-    """Return from where the same command goes on."""
+    """Return where the same command will continue."""
     iterations = store.list_iterations(store.root_directory(workdir))
     if iterations:
         newest = f"checkpoint {iterations[-1]} in {workdir}"

@@ -1,9 +1,9 @@
 """Learning from recorded games: the learner of self-play on positions of a data set (AGZ,
 'Supervised learning from human data').
 
-A generator of events that does no input or output, like the loop of self-play. Every batch is a
-function of (seed, step), so a continued run equals an uninterrupted one, and one on several hosts,
-each of which takes its rows of every batch, what one host does.
+A generator of events without input or output, like the loop of self-play. Every batch is a function
+of (seed, step), so a continued run equals an uninterrupted one. On several hosts each takes its
+rows of every batch, and the result is that of one host.
 """
 
 from __future__ import annotations

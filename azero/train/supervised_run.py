@@ -71,7 +71,7 @@ def _report(
     metrics: MetricsWriter,
     progress: Progress,
 ) -> Row:
-    """Return what an event adds to the iteration's row of metrics."""
+    """Return an event's part of the iteration's row of metrics."""
     predicts_moves = config.network.name != "value2016"
     match event:
         case Validated(accuracy):
@@ -90,7 +90,7 @@ def _report(
 
 
 def _describe(accuracy: Accuracy, predicts_moves: bool) -> str:
-    """Return the results as a line for a person; a value network predicts no moves."""
+    """Return the results as one line; a value network predicts no moves."""
     top1, top5 = format_mean(accuracy.top1, 100, 1, "%"), 100 * accuracy.top5.value
     moves = f"top-1 {top1}, top-5 {top5:.1f}%, " if predicts_moves else ""
     counts = f"({accuracy.positions:,} positions of {accuracy.games:,} games)"

@@ -95,7 +95,7 @@ def test_what_cannot_be_tuned_is_named(tmp_path):
         with pytest.raises(ValueError, match=message):
             tune(request_in(tmp_path, **changes), QUIET, scripted())
     wrong = request_in(tmp_path, player="random-net:tictactoe?visits=2&search=alphazero")
-    with pytest.raises(ValueError, match="c-visit is no setting of the search alphazero"):
+    with pytest.raises(ValueError, match="c-visit is not a setting of the search alphazero"):
         tune(dataclasses.replace(wrong, parameter=("c-visit=1..9",)), QUIET)
 
 

@@ -80,7 +80,7 @@ def test_unknown_winners_ranks_and_handicaps():
 
 
 def test_wrong_settings_are_quoted():
-    with pytest.raises(ValueError, match="'best' is no rank"):
+    with pytest.raises(ValueError, match="'best' is not a rank"):
         Filters(min_rank="best").check()
     with pytest.raises(ValueError, match=r"0\.7 and 0\.5"):
         Fractions(validation=0.7, test=0.5).check()

@@ -73,7 +73,7 @@ def test_without_locks_a_second_process_of_the_machine_is_refused(number, tmp_pa
         hold(tmp_path),
         pytest.raises(
             ValueError,
-            match=rf"is in use by process {os.getpid()} on .*; two at once would overwrite",
+            match=rf"is in use by process {os.getpid()} on .*; two processes would overwrite",
         ),
         hold(tmp_path),
     ):

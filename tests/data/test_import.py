@@ -161,8 +161,8 @@ def test_ctrl_c_is_one_line_and_the_same_command_goes_on(tmp_path, monkeypatch, 
         cli.main()
     assert ended.value.code == 130
     assert capsys.readouterr().err.endswith(
-        f"azero: stopped; 10 games are in {tmp_path / 'set'}, and the same command goes "
-        f"on from there\n"
+        f"azero: stopped; 10 games are in {tmp_path / 'set'}, and the same command continues the "
+        "import\n"
     )
     monkeypatch.setattr(human, "_write_pool", write)
     cli.main()
@@ -406,7 +406,7 @@ def test_find_records_takes_directories_in_order(tmp_path):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--min-rank", "best"], "azero: --min-rank 'best' is no rank"),
+        (["--min-rank", "best"], "azero: --min-rank 'best' is not a rank"),
         (["--size", "9", "9", "9"], "azero: --size of a board is one or two numbers, not 9 9 9"),
         (["--test", "2"], "azero: --validation and --test: shares of 0.02 and 2.0"),
     ],

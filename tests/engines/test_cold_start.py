@@ -25,9 +25,8 @@ from azero.engines.kata.engine import serve as serve_analysis
 from azero.engines.limits import Settings
 from azero.engines.lines import InputLine, LineReader, LineWriter
 from azero.engines.session import Session
+from azero.engines.uci.dialects import UCI, USI
 from azero.engines.uci.engine import UciEngine
-from azero.engines.uci.uci import UCI
-from azero.engines.uci.usi import USI
 from azero.games.chess.settings import ChessConfig
 from azero.games.table import make
 from azero.networks.settings import PooledConfig
@@ -36,7 +35,7 @@ from azero.settings import Config
 
 LIGHT = (
     "azero.commands.main, azero.commands.engines, azero.engines.gtp.engine, "
-    "azero.engines.kata.engine, azero.engines.uci.uci, azero.engines.uci.usi, "
+    "azero.engines.kata.engine, azero.engines.uci.dialects, "
     "azero.engines.uci.engine, azero.engines.uci.draws"
 )
 

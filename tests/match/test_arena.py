@@ -58,7 +58,7 @@ def test_a_torn_line_is_left_out_and_cut_off(tmp_path: Path) -> None:
 def test_a_broken_line_in_the_middle_is_named(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text('{"a": 1}\nnonsense\n{"a": 2}\n')
-    with pytest.raises(ValueError, match=r"rows\.jsonl, line 2 is not JSON: 'nonsense'"):
+    with pytest.raises(ValueError, match=r"rows\.jsonl, line 2 is not a JSON object: 'nonsense'"):
         read_rows(path)
     path.write_text("[1]\n")
     with pytest.raises(ValueError, match="line 1 is not a JSON object"):

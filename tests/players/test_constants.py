@@ -37,9 +37,9 @@ def test_a_name_says_the_settings_and_the_search_has_them():
     [
         (
             "search=engine&c-visit=3",
-            "c-visit is no setting of the search engine; it has .*pb-c-init",
+            "c-visit is not a setting of the search engine; it has .*pb-c-init",
         ),
-        ("search=gumbel&pb-c-init=1", "pb-c-init is no setting of the search gumbel"),
+        ("search=gumbel&pb-c-init=1", "pb-c-init is not a setting of the search gumbel"),
         ("search=engine&batch=1.5", "batch=1.5 .* is not a whole number"),
         ("search=engine&pb-c-init=x", "pb-c-init=x .* is not a number"),
         ("search=engine&pb-c-init=-1", "pb-c-init"),

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from needs import require_program
 from nim_game import Nim, nim_search
+from search_player import SearchPlayer
 
 from azero.games.table import make
 from azero.match.external import Pairing, gnu_go_command, parse_score, play_games
 from azero.match.referee import play_game
 from azero.players.external import GtpPlayer, GtpProgram, program_player
-from azero.players.player import Clock, PlayerError, SearchPlayer
+from azero.players.player import Clock, PlayerError
 from azero.players.program import find_program
 from azero.search.leaf import uniform_leaf
 from azero.search.settings import PuctConfig
@@ -124,7 +125,7 @@ def _is_alive(pid: int) -> bool:
 
 def test_games_are_played_in_threads_and_every_game_has_its_seed() -> None:
     script = program_player("script", [*_command("good"), "{seed}"], 5, 0.5, 10.0, first_seed=4)
-    assert script(3)._command[-1] == "7"  # type: ignore[attr-defined]
+    assert script(3).command[-1] == "7"  # type: ignore[attr-defined]
     makers = [(lambda number: SearchPlayer(nim_search, 1), script)] * 2
     games = sorted(
         play_games(Nim(7), makers, [Pairing(number) for number in (1, 2, 3, 4)]),

@@ -79,8 +79,11 @@ def test_estimate_of_the_published_run():
     )
     assert cost.flops == pytest.approx(positions * 1601 * per_position, rel=0.1)
     assert cost.seconds > 365 * 86400, "no machine with a CPU alone plays this in a year"
-    trees = config.selfplay.search_batch
-    assert trees is not None and cost.tree_bytes == trees * cost.tree_bytes_per_game
+    trees = config.selfplay.num_games // jax.device_count()
+    assert cost.tree_bytes == trees * cost.tree_bytes_per_game, "all are kept from move to move"
+    forgetful = dataclasses.replace(config, search=config.search.replace(reuse_tree=False))
+    batch, fewer = config.selfplay.search_batch, estimate(forgetful)
+    assert batch is not None and fewer.tree_bytes == batch * fewer.tree_bytes_per_game
 
 
 def test_playout_caps_lower_the_cost():

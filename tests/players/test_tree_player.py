@@ -10,13 +10,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from search_player import SearchPlayer
 
 from azero.games.table import make
 from azero.match.referee import PLAYED_OUT, play_game
 from azero.mesh import make_mesh
 from azero.players.clock import Clock
 from azero.players.play_style import PlayStyle
-from azero.players.player import RESIGN, Position, SearchPlayer
+from azero.players.player import RESIGN, Position
 from azero.players.thinking import Analysis, Limits, Restriction
 from azero.players.tree_player import TreePlayer
 from azero.search.batched.policy import make_policy

@@ -15,6 +15,8 @@ from azero.settings import Config
 from azero.train.loop import START_POSITIONS
 from azero.train.resolving import resolve_settings
 
+pytestmark = pytest.mark.usefixtures("shared_programs")
+
 
 def test_endings_have_the_pieces_that_were_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "endings.txt"

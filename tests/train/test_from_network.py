@@ -15,6 +15,8 @@ from azero.settings import Config
 from azero.train.main import main
 from azero.train.selfplay_run import run
 
+pytestmark = pytest.mark.usefixtures("shared_programs")
+
 
 def begin(config: Config, workdir: Path, network: Path) -> int:
     return run(load("tictactoe"), config, workdir, Console(quiet=True), from_network=network)

@@ -38,6 +38,8 @@ from azero.train.settings import CheckpointConfig, RunConfig
 pytestmark = pytest.mark.usefixtures("shared_programs")
 KILLS = int(os.environ.get("AZERO_TEST_KILLS", "3"))
 """How often the run is killed; 20 for the full check."""
+ITERATIONS = 6 + 2 * KILLS
+"""Of the run that is killed: two from one kill to the next, and some after the last one."""
 
 
 LIKE_OTHERS = {
@@ -46,13 +48,14 @@ LIKE_OTHERS = {
     "go9",
     "go9_gumbel",
     "go7_efficient",
+    "go5_efficient",
     "go7",
     "go5_gated",
     "chess_endings",
     "minichess",
 }
-"""Experiments whose programs are those of another one with other numbers: go19, go5, chess,
-animal_shogi."""
+"""Experiments whose programs are those of another one with other numbers: go19, go5,
+go9_efficient, chess, animal_shogi."""
 
 
 @pytest.mark.parametrize(
@@ -280,8 +283,8 @@ def test_a_match_that_would_be_one_game_many_times_is_refused_before_the_first_i
     )
     with pytest.raises(
         ValueError,
-        match=r"evaluation.average-symmetries and evaluation.temperature-moves 0 a match would "
-        r"be one game, played 10 times",
+        match=r"evaluation.average-symmetries and evaluation.temperature-moves 0, all 10 games of "
+        r"a match would be the same",
     ):
         quiet_run("tictactoe", config, tmp_path)
     assert not (tmp_path / "metrics.jsonl").exists()
@@ -290,7 +293,7 @@ def test_a_match_that_would_be_one_game_many_times_is_refused_before_the_first_i
 def start(
     workdir: Path, *extra: str, environment: dict[str, str] | None = None
 ) -> subprocess.Popen:
-    config = tiny(load("tictactoe").config, iterations=30)
+    config = tiny(load("tictactoe").config)
     flags = {
         "network.blocks": config.network.blocks,
         "network.filters": config.network.filters,
@@ -303,7 +306,7 @@ def start(
         "learner.steps-per-iteration": 2,
         "evaluation.every": 0,
         "checkpoint.every": 1,
-        "run.iterations": 30,
+        "run.iterations": ITERATIONS,
     }
     command = [sys.executable, "-m", "azero.experiments.tictactoe", "--workdir", str(workdir)]
     command += [word for name, value in flags.items() for word in (f"--{name}", str(value))]
@@ -358,7 +361,7 @@ def test_a_run_killed_at_random_moments_ends_like_one_never_killed(tmp_path, see
         # among the iterations.
         if chance.random() < 0.5:
             time.sleep(chance.uniform(0.0, 4.0))
-        elif before < 25:
+        elif before < ITERATIONS - 5:
             wait_for(functools.partial(has_rows, workdir, before + 2), process)
             time.sleep(chance.uniform(0.0, 0.05))
         process.kill()
@@ -482,7 +485,7 @@ def test_two_runs_in_one_working_directory_at_once_are_refused(tmp_path):
         hold(tmp_path),
         pytest.raises(
             ValueError,
-            match=rf"is in use by process {os.getpid()} on .*; two at once would overwrite",
+            match=rf"is in use by process {os.getpid()} on .*; two processes would overwrite",
         ),
     ):
         quiet_run("tictactoe", tiny(load("tictactoe").config), tmp_path)
@@ -581,7 +584,8 @@ def test_damaged_settings_of_a_run_are_named(tmp_path):
     )
     (tmp_path / "config.json").write_text('{"network": ')
     with pytest.raises(
-        ValueError, match=r"config\.json is not valid JSON: .*; without it, the run writes it again"
+        ValueError,
+        match=r"config\.json is not valid JSON: .*; if you delete it, the run writes it again",
     ):
         resolve_settings(config, tmp_path)
     (tmp_path / "config.json").write_text('{"network": {"convolution": "xlb"}}')

@@ -33,6 +33,8 @@ from azero.train.resolving import resolve_settings
 from azero.train.saving import print_checkpoints
 from azero.train.settings import RunConfig
 
+pytestmark = pytest.mark.usefixtures("shared_programs")
+
 CONFIGS = Path(__file__).parents[2] / "configs"
 
 

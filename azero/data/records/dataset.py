@@ -56,7 +56,7 @@ class Dataset:
         """Open the data set in `directory`.
 
         Raises:
-          ValueError: there is none, or it is of another version.
+          ValueError: there is no data set, or it is of another version.
         """
         path = directory / DATASET
         try:
@@ -98,19 +98,10 @@ class Dataset:
         dataset = cls(directory, filters, fractions, rows_per_position)
         if (directory / DATASET).exists():
             there = cls.open(directory)
-            wanted = {
-                **dataclasses.asdict(filters),
-                **dataclasses.asdict(fractions),
-                "rows_per_position": rows_per_position,
-            }
-            found = {
-                **dataclasses.asdict(there.filters),
-                **dataclasses.asdict(there.fractions),
-                "rows_per_position": there.rows_per_position,
-            }
+            found = there.settings()
             differing = [
                 f"{name} = {found[name]} there, {value} now"
-                for name, value in wanted.items()
+                for name, value in dataset.settings().items()
                 if found[name] != value
             ]
             if differing:
@@ -126,10 +117,15 @@ class Dataset:
             "game": "go",
             "filters": dataclasses.asdict(filters),
             "fractions": dataclasses.asdict(fractions),
+            "rows_per_position": rows_per_position,
         }
-        facts["rows_per_position"] = rows_per_position
         write_atomic(directory / DATASET, [json.dumps(facts, indent=2).encode() + b"\n"])
         return dataset
+
+    def settings(self) -> dict[str, Any]:
+        """Return all settings by name."""
+        facts = dataclasses.asdict(self.filters) | dataclasses.asdict(self.fractions)
+        return {**facts, "rows_per_position": self.rows_per_position}
 
     def game(self) -> Go:
         """Return the rules that the games were replayed under."""
@@ -165,19 +161,13 @@ class Dataset:
         games, positions = (
             sum(getattr(record, name) for record in shards) for name in ("games", "positions")
         )
-        state = {
-            "first_shard": shards[0].shard,
-            "next_shard": shards[-1].shard + 1,
-            "num_games": games,
-            "num_positions": positions,
-        }
-        settings = dataclasses.replace(config, window_games=games)
+        state = {"first_shard": shards[0].shard, "next_shard": shards[-1].shard + 1}
         return Replay.open(
             self.directory / split,
             game,
-            settings,
+            dataclasses.replace(config, window_games=games),
             SLOTS,
-            state,
+            {**state, "num_games": games, "num_positions": positions},
             memory=memory,
             rows_per_position=self.rows_per_position,
         )
@@ -194,15 +184,9 @@ class Dataset:
         for record in self.shards(split):
             if most is not None and sum(map(len, shards)) >= most * self.rows_per_position:
                 break
-            shards.append(
-                read_shard(
-                    self.directory / split / record.file,
-                    record.sha256,
-                    game.name,
-                    game.frame_words,
-                    SLOTS,
-                )[0].rows
-            )
+            path = self.directory / split / record.file
+            found, _ = read_shard(path, record.sha256, game.name, game.frame_words, SLOTS)
+            shards.append(found.rows)
         return np.concatenate(shards) if shards else np.zeros(0, row_dtype(game.frame_words))
 
     def positions(self, rows: HostArray) -> HostArray:
@@ -224,14 +208,10 @@ class Dataset:
         manifest = open_manifest(directory)
         number = max(manifest.records, default=-1) + 1
         path = shard_path(directory, 0, number)
-        facts = {
-            "game": "go",
-            "shard": number,
-            "process": 0,
-            "split": split,
-            "sources": list(sources),
-        }
-        digest = write_shard(path, with_margin(rows, games.policy, SLOTS), pack_games(games), facts)
+        facts: dict[str, Any] = {"game": "go", "shard": number, "process": 0, "split": split}
+        facts["sources"] = list(sources)
+        positions = with_margin(rows, games.policy, SLOTS)
+        digest = write_shard(path, positions, pack_games(games), facts)
         manifest.append(ShardRecord(number, path.name, len(games.length), len(rows), digest))
 
     def sources(self, split: str, shard: int) -> list[str]:
@@ -240,6 +220,5 @@ class Dataset:
         Raises:
           DamagedFileError: the shard is missing or damaged.
         """
-        return list(
-            read_header(shard_path(self.directory / split, 0, shard))[0]["facts"]["sources"]
-        )
+        header, _, _ = read_header(shard_path(self.directory / split, 0, shard))
+        return list(header["facts"]["sources"])

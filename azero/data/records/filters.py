@@ -13,7 +13,7 @@ SPLITS = ("train", "validation", "test")
 """Names of the parts of a data set, and of their directories."""
 _RANK = re.compile(r"\s*(\d{1,2})\s*(k|d|p|级|段)", re.IGNORECASE)
 _FIRST_DAN, _FIRST_PROFESSIONAL = 0, 9
-"""What is added to the number of a dan rank of amateurs (1 to 9) and of professionals."""
+"""Offsets added to the dan rank of amateurs (1 to 9) and of professionals."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Filters:
     """Which repetitions are forbidden; a game with a forbidden move is left out."""
 
     def check(self) -> None:
-        """Check the settings; not done at creation, where the command line does not know yet which
-        flag to name.
+        """Check the settings. This is not done at creation, because the command line could not name
+        the flag then.
 
         Raises:
           ValueError: a setting is invalid.
@@ -54,8 +54,8 @@ class Filters:
             )
         if self.min_rank is not None and parse_rank(self.min_rank) is None:
             raise ValueError(
-                f"--min-rank {self.min_rank!r} is no rank; ranks are a number and k, d or "
-                f"p, such as 2k, 9d or 1p"
+                f"--min-rank {self.min_rank!r} is not a rank; ranks are a number and k, d or p, "
+                "such as 2k, 9d or 1p"
             )
 
     @property
@@ -66,17 +66,15 @@ class Filters:
     @property
     def longest(self) -> int:
         """Most moves of a game."""
-        return (
-            2 * self.board_shape[0] * self.board_shape[1]
-            if self.max_moves is None
-            else self.max_moves
-        )
+        rows, columns = self.board_shape
+        return 2 * rows * columns if self.max_moves is None else self.max_moves
 
     def objection(self, record: GameRecord) -> str:
-        """Return why a game is left out, the same text for all games with that reason; empty if it
-        is taken."""
+        """Return why a game is left out, with the same text for all games with that reason; "" if
+        it is taken."""
         if record.board_shape != self.board_shape:
-            return f"board of {_by(record.board_shape)}, not {_by(self.board_shape)}"
+            (rows, columns), (height, width) = record.board_shape, self.board_shape
+            return f"board of {rows}x{columns}, not {height}x{width}"
         if len(record.moves) < max(1, self.min_moves):
             return f"fewer than {max(1, self.min_moves)} moves"
         if len(record.moves) > self.longest:
@@ -96,11 +94,8 @@ class Filters:
         ranks = [parse_rank(text) for text in record.ranks]
         if None in ranks:
             return "a player's rank is not known"
-        return (
-            f"a player below {self.min_rank}"
-            if any(rank is not None and rank < wanted for rank in ranks)
-            else ""
-        )
+        is_below = any(rank is not None and rank < wanted for rank in ranks)
+        return f"a player below {self.min_rank}" if is_below else ""
 
 
 @dataclass(frozen=True)
@@ -108,9 +103,9 @@ class Fractions:
     """Shares of the games that are not for training."""
 
     validation: float = 0.02
-    """Looked at during training."""
+    """Evaluated during training."""
     test: float = 0.03
-    """Looked at when all is done."""
+    """Evaluated at the end."""
 
     def check(self) -> None:
         """Check that the shares are valid.
@@ -134,7 +129,7 @@ class Fractions:
 
 def parse_rank(text: str) -> int | None:
     """Return a rank as a number: kyu up to 0 (1k), amateurs 1 to 9 dan, professionals from 10 on;
-    None if the text is no rank."""
+    None if the text is not a rank."""
     found = _RANK.match(text)
     if not found:
         return None
@@ -142,7 +137,3 @@ def parse_rank(text: str) -> int | None:
     if kind in "k级":
         return 1 - number
     return number + (_FIRST_PROFESSIONAL if kind == "p" else _FIRST_DAN)
-
-
-def _by(shape: tuple[int, int]) -> str:
-    return f"{shape[0]}x{shape[1]}"

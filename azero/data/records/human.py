@@ -157,14 +157,9 @@ class _Pool:
         """Begin to replay."""
         order = np.argsort([len(record.moves) for _, record in records], kind="stable")
         groups = [order[first : first + GROUP] for first in range(0, len(order), GROUP)]
-        return cls(
-            records,
-            groups,
-            [
-                workers.submit(replay_group, game, [records[place][1] for place in group])
-                for group in groups
-            ],
-        )
+        chosen = [[records[place][1] for place in group] for group in groups]
+        results = [workers.submit(replay_group, game, group) for group in chosen]
+        return cls(records, groups, results)
 
     def collect(self) -> list[Replayed]:
         """Wait for all games, and return them in the order of `records`."""
@@ -212,10 +207,11 @@ class _Writer:
         self._split = split
 
     def _add_shard(self, record: ShardRecord, tally: ImportTally) -> None:
-        """Note which games a shard has; a damaged shard is set aside, and its games count as new.
+        """Read the keys of a shard's games; a damaged shard is set aside, and its games count as
+        new.
 
         Raises:
-          DamagedFileError: the data set was not made from records.
+          DamagedFileError: the data set was not imported from records.
         """
         path = self._directory / record.file
         try:
@@ -242,8 +238,6 @@ class _Writer:
             "shard": self._next,
             "process": 0,
             "split": self._split,
-        }
-        facts |= {
             "sources": [record.name for _, record, _ in games],
             "keys": [key.hex() for key, _, _ in games],
         }

@@ -32,21 +32,13 @@ def game_key(record: GameRecord) -> bytes:
         for points in (record.black_points, record.white_points)
     ]
     colours = np.broadcast_to(moves[:, 0], (len(tables), len(moves)))
-    parts = [
-        _column(tables, len(stones[0][0])),
-        *stones[:1],
-        _column(tables, len(stones[1][0])),
-        *stones[1:],
-        2 * tables[:, moves[:, 1]] + colours,
-    ]
+    counts = [np.full((len(tables), 1), points.shape[1]) for points in stones]
+    set_up = [counts[0], stones[0], counts[1], stones[1]]
+    parts = [*set_up, 2 * tables[:, moves[:, 1]] + colours]
     lines = np.concatenate(parts, axis=1).astype(">u2")
     digest = hashlib.blake2b(min(line.tobytes() for line in lines), digest_size=_KEY_BYTES)
     digest.update(bytes(shape))
     return digest.digest()
-
-
-def _column(tables: HostArray, value: int) -> HostArray:
-    return np.full((len(tables), 1), value)
 
 
 @functools.lru_cache(maxsize=8)

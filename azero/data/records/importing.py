@@ -1,4 +1,4 @@
-"""`azero data import` and `azero data show`: make a data set of recorded games, and show one."""
+"""`azero data import` and `azero data show`: make and show data sets of recorded games."""
 
 from __future__ import annotations
 
@@ -50,18 +50,13 @@ def run_import(request: ImportRequest, console: Console | None = None) -> Import
         try:
             for _ in import_games(paths, dataset, tally):
                 positions = tally.positions.total()
-                speed = positions / (time.monotonic() - began)
-                progress.update(
-                    {
-                        "iteration": tally.read,
-                        "positions": positions,
-                        "positions_per_second": round(speed),
-                    }
-                )
+                speed = round(positions / (time.monotonic() - began))
+                row = {"iteration": tally.read, "positions": positions}
+                progress.update({**row, "positions_per_second": speed})
         except KeyboardInterrupt:
+            kept = f"{tally.games.total():,} games are in {request.out}"
             raise KeyboardInterrupt(
-                f"stopped; {tally.games.total():,} games are in {request.out}, and the "
-                f"same command goes on from there"
+                f"stopped; {kept}, and the same command continues the import"
             ) from None
     _print_outcome(dataset, tally, time.monotonic() - began, console)
     if not any(dataset.shards(split) for split in SPLITS):
@@ -95,23 +90,18 @@ def show(request: ShowRequest, console: Console | None = None) -> None:
                 format_bytes(size),
             )
         )
-    console.print(
-        make_table(f"{request.directory}", ("split", "games", "positions", "shards", "size"), rows)
-    )
-    wanted = {
-        name: value for name, value in vars(dataset.filters).items() if value not in (None, ())
-    }
-    console.print(
-        "taken: "
-        + ", ".join(f"{name.replace('_', '-')} {value}" for name, value in wanted.items()),
-        soft_wrap=True,
-        highlight=False,
-    )
+    columns = ("split", "games", "positions", "shards", "size")
+    console.print(make_table(f"{request.directory}", columns, rows))
+    filters = [
+        f"{name.replace('_', '-')} {value}"
+        for name, value in vars(dataset.filters).items()
+        if value not in (None, ())
+    ]
+    console.print(f"taken: {', '.join(filters)}", soft_wrap=True, highlight=False)
     random = np.random.default_rng(request.seed)
     for _ in range(request.positions if dataset.shards(request.split) else 0):
-        console.print(
-            "\n" + draw_position(dataset, request.split, random), markup=False, highlight=False
-        )
+        drawn = draw_position(dataset, request.split, random)
+        console.print(f"\n{drawn}", highlight=False)
 
 
 def draw_position(dataset: Dataset, split: str, random: np.random.Generator) -> str:
@@ -142,14 +132,11 @@ def draw_position(dataset: Dataset, split: str, random: np.random.Generator) -> 
 
 def _print_outcome(dataset: Dataset, tally: ImportTally, seconds: float, console: Console) -> None:
     for line in tally.unreadable[:SHOWN_PROBLEMS]:
-        console.print(line, style="yellow", markup=False, soft_wrap=True)
+        console.print(line, style="yellow", soft_wrap=True)
     if len(tally.unreadable) > SHOWN_PROBLEMS:
-        console.print(
-            f"... and {len(tally.unreadable) - SHOWN_PROBLEMS} more: "
-            f"{dataset.directory / LEFT_OUT}",
-            style="yellow",
-            soft_wrap=True,
-        )
+        more = len(tally.unreadable) - SHOWN_PROBLEMS
+        text = f"... and {more} more: {dataset.directory / LEFT_OUT}"
+        console.print(text, style="yellow", soft_wrap=True)
     if tally.left_out:
         console.print(make_table("Left out", ("reason", "games"), tally.left_out.most_common()))
     added = ", ".join(
@@ -157,9 +144,7 @@ def _print_outcome(dataset: Dataset, tally: ImportTally, seconds: float, console
         for split in SPLITS
     )
     before = f"; {tally.already:,} games were there before" if tally.already else ""
-    console.print(
-        f"{tally.read:,} games read from {tally.files} files; added: {added}{before}",
-        soft_wrap=True,
-    )
+    read = f"{tally.read:,} games read from {tally.files} files"
+    console.print(f"{read}; added: {added}{before}", soft_wrap=True)
     speed = format_count(round(tally.positions.total() / max(seconds, 1e-9)))
     console.print(f"{format_duration(seconds)}, {speed} positions/s", soft_wrap=True)

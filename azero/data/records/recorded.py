@@ -63,7 +63,7 @@ class Replayed:
     frames: HostArray
     """uint32[T, F]: the positions before the moves."""
     problem: str
-    """What is wrong with it; empty if nothing is."""
+    """What is wrong with it; "" if it is valid."""
 
 
 def replay_group(game: Go, records: Sequence[GameRecord]) -> list[Replayed]:
@@ -75,14 +75,11 @@ def replay_group(game: Go, records: Sequence[GameRecord]) -> list[Replayed]:
     ]
     states = start_states(game, records, GROUP)
     length = -(-max(len(record.moves) for record in records) // _CHUNK) * _CHUNK
-    actions, colours = (
-        np.full((length, GROUP), NO_MOVE, np.int32),
-        np.zeros((length, GROUP), np.int32),
-    )
+    actions = np.full((length, GROUP), NO_MOVE, np.int32)
+    colours = np.zeros((length, GROUP), np.int32)
     for column, record in enumerate(records):
-        colours[: len(record.moves), column], actions[: len(record.moves), column] = np.asarray(
-            record.moves
-        ).T
+        played = slice(len(record.moves)), column
+        colours[played], actions[played] = np.asarray(record.moves).T
     frames, legal = [np.asarray(states.frames)[None, :, 0]], []
     for first in range(0, length, _CHUNK):
         part = slice(first, first + _CHUNK)
@@ -132,39 +129,59 @@ def _setup_problem(game: Go, record: GameRecord) -> str:
 
 
 def _first_forbidden(game: Go, record: GameRecord, frames: HostArray, legal: HostArray) -> str:
-    """Return what is wrong with the first illegal move; empty if there is none."""
+    """Return what is wrong with the first illegal move; "" without one."""
     forbidden = np.flatnonzero(~legal[: len(record.moves)])
     if not len(forbidden):
         return ""
     ply = int(forbidden[0])
     colour, action = record.moves[ply]
     rule = broken_rule(game, boards_of(frames[: ply + 1], game.num_points), colour, action)
-    return (
-        f"move {ply + 1}, {'Black' if colour == 0 else 'White'} "
-        f"{format_vertex(action, game.board_shape)}: {rule}"
-    )
+    move = f"{('Black', 'White')[colour]} {format_vertex(action, game.board_shape)}"
+    return f"move {ply + 1}, {move}: {rule}"
 
 
 def as_games(games: Sequence[tuple[GameRecord, HostArray]], first_number: int) -> Games:
     """Return replayed games as columns; the policy target is the move played."""
     moves = np.concatenate([np.asarray(record.moves) for record, _ in games])
-    length = np.asarray([len(record.moves) for record, _ in games], np.int32)
     action, rows = moves[:, 1].astype(np.int16), len(moves)
-    return Games(
-        frame=np.concatenate([frames for _, frames in games]),
-        to_play=moves[:, 0].astype(np.uint8),
+    without = games_without_targets(
+        np.concatenate([frames for _, frames in games]),
+        moves[:, 0].astype(np.uint8),
+        np.asarray([len(record.moves) for record, _ in games], np.int32),
+        np.asarray([record.rewards or (0.0, 0.0) for record, _ in games]),
+        first_number,
+    )
+    return without._replace(
         action=action,
         policy_count=np.full(rows, SLOTS, np.int32),
         is_target=np.ones(rows, bool),
-        root_value=np.zeros(rows, np.float16),
-        best_child_value=np.zeros(rows, np.float16),
-        surprise=np.zeros(rows, np.float16),
-        is_random=np.zeros(rows, bool),
-        length=length,
-        result=np.asarray([record.rewards or (0.0, 0.0) for record, _ in games], np.float32),
         resigned=np.asarray(["+R" in record.result.upper() for record, _ in games]),
         can_resign=np.ones(len(games), bool),
-        number=first_number + np.arange(len(games), dtype=np.int64),
-        network=np.full((len(games), 2), NO_NETWORK, np.int32),
         policy=words_of(action, np.ones(rows, np.uint16)),
+    )
+
+
+def games_without_targets(
+    frames: HostArray, to_play: HostArray, length: HostArray, rewards: HostArray, first_number: int
+) -> Games:
+    """Return games without policy targets, of which only the results are learned."""
+    rows, games = len(frames), len(length)
+    nothing = np.zeros(rows, np.float16)
+    return Games(
+        frame=frames,
+        to_play=to_play,
+        action=np.full(rows, -1, np.int16),
+        policy_count=np.zeros(rows, np.int32),
+        is_target=np.zeros(rows, bool),
+        root_value=nothing,
+        best_child_value=nothing,
+        surprise=nothing,
+        is_random=np.zeros(rows, bool),
+        length=length,
+        result=rewards.astype(np.float32),
+        resigned=np.zeros(games, bool),
+        can_resign=np.zeros(games, bool),
+        number=first_number + np.arange(games, dtype=np.int64),
+        network=np.full((games, 2), NO_NETWORK, np.int32),
+        policy=np.zeros(0, np.uint32),
     )

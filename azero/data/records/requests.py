@@ -19,8 +19,8 @@ from azero.data.records.filters import Filters, Fractions
 
 @dataclass(frozen=True)
 class ImportRequest:
-    """Turn files of recorded games into training positions. The same command again goes on where it
-    was stopped, or adds new files."""
+    """Turn files of recorded games into training positions. The same command continues where it
+    stopped, or adds new files."""
 
     paths: Positional[tuple[Path, ...]]
     """Files (.sgf .sgf.gz .zip .tar.gz; one game or many) and directories of such files."""
@@ -32,16 +32,16 @@ class ImportRequest:
 
 @dataclass(frozen=True)
 class ShowRequest:
-    """Say what is in a data set, and draw some of its positions."""
+    """Print a summary of a data set, and some of its positions."""
 
     directory: Positional[Path]
     """The directory of the data set."""
     split: Literal["train", "validation", "test"] = "train"
     """The part that positions are drawn from."""
     positions: int = 2
-    """How many positions are drawn."""
+    """Number of positions."""
     seed: int = 0
-    """Which ones."""
+    """Random seed of the positions."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class ExportRequest:
     out: Path
     """The file (.sgf .pgn .csa)."""
     last: int | None = None
-    """Only so many newest games."""
+    """Only this many of the newest games."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class JosekiRequest:
     length: int = 5
     """Moves of the listed sequences."""
     top: int = 15
-    """How many are listed."""
+    """Number of listed sequences."""
     parts: int = 4
-    """The games, in their order, are cut into so many parts of equal size, to see a change over
+    """The games, in their order, are cut into this many parts of equal size, to see a change over
     time."""
     by_date: bool = False
     """Order the games by the dates in the records; those without one are left out."""

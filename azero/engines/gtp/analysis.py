@@ -1,5 +1,5 @@
-"""GTP commands that show what the engine thinks: lz-analyze, kata-analyze and similar, raw network
-output, GoGui's list.
+"""GTP commands for analysis: lz-analyze, kata-analyze and similar, the raw network output, GoGui's
+list.
 
 Formats: KataGo's docs/GTP_Extensions.md; Leela Zero's `lz-analyze`. Values are those of the side
 that is asked about. KataGo's score fields (scoreLead, scoreMean, scoreStdev, ownership) need a
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from azero.engines.gtp.command import Call, Command, CommandError, parse_colour, parse_integer
 from azero.engines.gtp.play import finish_move
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _FLAGS = {
     name.lower(): name
-    for name in (
+    for name in [
         "rootInfo",
         "pvVisits",
         "pvEdgeVisits",
@@ -32,7 +32,7 @@ _FLAGS = {
         "ownershipStdev",
         "movesOwnership",
         "movesOwnershipStdev",
-    )
+    ]
 }
 """Boolean options, in lower case. A network without an ownership head answers everything but
 ownership."""
@@ -40,23 +40,22 @@ ownership."""
 
 @dataclass
 class AnalyzeOptions:
-    """What an analysis command was asked for."""
+    """The options of an analysis command."""
 
     colour: int
     seconds: float = 1.0
     """Between two reports."""
     fewest: int = 0
-    """Moves to report at least, unvisited ones if need be."""
+    """Fewest moves to report; unvisited moves fill up the list."""
     most: int | None = None
     shown: set[str] = field(default_factory=set)
     """Other output, of `_FLAGS`."""
     restriction: Restriction | None = None
-    """Of allow and avoid."""
+    """From allow and avoid."""
 
 
 def parse_options(call: Call) -> AnalyzeOptions:
-    """Return what the words of a command ask for: [colour] [interval] and pairs of a key and its
-    value.
+    """Parse the words of an analysis command: [colour] [interval] and pairs of a key and its value.
 
     Raises:
       CommandError: a key or value is not understood.
@@ -102,24 +101,21 @@ def _centiseconds(word: str) -> float:
 
 
 def _take_restriction(call: Call, key: str, words: list[str]) -> tuple[str, int, set[int], int]:
-    """Take the player, the moves and the depth of an `allow` or `avoid` off `words`, and return
-    them after the key."""
+    """Remove player, moves and depth of an `allow` or `avoid` from `words`; return them after the
+    key."""
     if len(words) < 3:
         raise CommandError(
             f"syntax error: {key} takes a colour, moves with commas between them, and a depth"
         )
-    colour, moves, depth = (
-        parse_colour(words.pop(0)),
-        words.pop(0),
-        parse_integer(words.pop(0), 1, 10**9),
-    )
+    colour, moves = parse_colour(words.pop(0)), words.pop(0)
+    depth = parse_integer(words.pop(0), 1, 10**9)
     return key, colour, {call.parse_vertex(move) for move in moves.split(",") if move}, depth
 
 
 def _restriction(
     entries: Sequence[tuple[str, int, set[int], int]], num_actions: int
 ) -> Restriction | None:
-    """Return what entries of `_take_restriction` mean together, None without any."""
+    """Return the restriction that entries of `_take_restriction` make; None without any."""
     if len({key for key, *_ in entries}) > 1:
         raise CommandError("syntax error: allow and avoid exclude each other")
     restriction = Restriction.none(num_actions)
@@ -137,17 +133,14 @@ Format = Callable[[Call, "Position", Analysis, AnalyzeOptions], str]
 
 
 def format_lz(call: Call, position: Position, analysis: Analysis, options: AnalyzeOptions) -> str:
-    """Return Leela Zero's line: whole numbers, 10000 for one."""
+    """Return Leela Zero's line: integers, 10000 for one."""
     parts = []
     for order, info in enumerate(_reported(position, analysis, options)):
-        rate, prior, lcb = (
-            round(10_000 * value)
-            for value in (win_rate(info.value), info.prior, win_rate(info.lcb))
-        )
-        pv = _pv(call, info)
+        shares = (win_rate(info.value), info.prior, win_rate(info.lcb))
+        rate, prior, lcb = (round(10_000 * share) for share in shares)
         parts.append(
             f"info move {call.format_vertex(info.action)} visits {info.visits} winrate "
-            f"{rate} prior {prior} lcb {lcb} order {order} pv {pv}"
+            f"{rate} prior {prior} lcb {lcb} order {order} pv {_pv(call, info)}"
         )
     return " ".join(parts)
 
@@ -169,10 +162,9 @@ def format_kata(call: Call, position: Position, analysis: Analysis, options: Ana
             parts.append(f"movesOwnership {_owners(points[order + 1])}")
         # In a tree each position has one way to it, so that its visits and those of the move to it
         # are the same.
-        for name in sorted(options.shown & {"pvVisits", "pvEdgeVisits"}, reverse=True):
-            parts.append(
-                f"{name} {' '.join(map(str, info.line_visits[: call.settings.pv_length]))}"
-            )
+        visits = " ".join(map(str, info.line_visits[: call.settings.pv_length]))
+        names = sorted(options.shown & {"pvVisits", "pvEdgeVisits"}, reverse=True)
+        parts += [f"{name} {visits}" for name in names]
     if "rootInfo" in options.shown:
         raw = _text(win_rate(analysis.raw_value))
         parts.append(
@@ -199,11 +191,8 @@ def _owners(estimate: PointsEstimate) -> str:
 def _reported(position: Position, analysis: Analysis, options: AnalyzeOptions) -> list[MoveInfo]:
     moves = list(analysis.moves)
     if len(moves) < options.fewest:
-        left = (
-            position.legal
-            if options.restriction is None
-            else options.restriction.first_moves(position)
-        )
+        restriction = options.restriction
+        left = position.legal if restriction is None else restriction.first_moves(position)
         rest = [info for info in unvisited_moves(position, analysis) if left[info.action]]
         moves += rest[: options.fewest - len(moves)]
     return moves[: options.most]
@@ -217,18 +206,10 @@ def _text(value: float) -> str:
     return f"{value:.6g}" if "." in f"{value:.6g}" or "e" in f"{value:.6g}" else f"{value:.1f}"
 
 
-class _Reporting(TypedDict):
-    """How a search is told to report, as `Session.think` and `choose_move` take it."""
-
-    restriction: Restriction | None
-    on_progress: Callable[[Analysis], None]
-    progress_seconds: float
-
-
-def _reporting(
+def _begin_reports(
     call: Call, position: Position, options: AnalyzeOptions, format_line: Format
-) -> _Reporting:
-    """Begin the reply of an analysis command, whose lines the search will send."""
+) -> Callable[[Analysis], None]:
+    """Begin the reply of an analysis command, and return what sends its lines."""
     if options.restriction is not None and not options.restriction.first_moves(position).any():
         raise CommandError("no legal move to analyse")
     call.reply.begin()
@@ -237,9 +218,7 @@ def _reporting(
         if line := format_line(call, position, analysis, options):
             call.reply.send(line)
 
-    return _Reporting(
-        restriction=options.restriction, on_progress=report, progress_seconds=options.seconds
-    )
+    return report
 
 
 def _analyze(format_line: Format) -> Command:
@@ -248,8 +227,14 @@ def _analyze(format_line: Format) -> Command:
     def command(call: Call) -> str:
         options = parse_options(call)
         position = call.game.with_turn(options.colour)
-        how = _reporting(call, position, options, format_line)
-        call.game.session.think(position, Limits(), is_endless=True, **how)
+        call.game.session.think(
+            position,
+            Limits(),
+            is_endless=True,
+            on_progress=_begin_reports(call, position, options, format_line),
+            progress_seconds=options.seconds,
+            restriction=options.restriction,
+        )
         return ""
 
     return command
@@ -260,8 +245,15 @@ def _genmove_analyze(format_line: Format) -> Command:
 
     def command(call: Call) -> str:
         options = parse_options(call)
-        how = _reporting(call, call.game.with_turn(options.colour), options, format_line)
-        choice = choose_move(call.game, call.settings, options.colour, **how)
+        position = call.game.with_turn(options.colour)
+        choice = choose_move(
+            call.game,
+            call.settings,
+            options.colour,
+            restriction=options.restriction,
+            on_progress=_begin_reports(call, position, options, format_line),
+            progress_seconds=options.seconds,
+        )
         return f"play {finish_move(call, options.colour, choice)}"
 
     return command
@@ -283,15 +275,13 @@ def _raw_network(call: Call, symmetry: int) -> str:
         f"{share:.6f}" if legal else "NAN"
         for share, legal in zip(policy, position.legal, strict=True)
     ]
-    width = call.game.shape[1]
-    rows = [" ".join(shown[start : start + width]) for start in range(0, len(shown) - 1, width)]
     lines = [
         f"symmetry {symmetry}",
         f"whiteWin {white:.6f}",
         f"whiteLoss {1 - white:.6f}",
         "noResult 0.000000",
         "policy",
-        *rows,
+        *_board_rows(call, shown),
         f"policyPass {shown[-1]}",
     ]
     return "\n".join(lines)
@@ -301,43 +291,32 @@ def heatmap(call: Call) -> str:
     """heatmap [SYMMETRY | average] (Leela Zero): the network's policy in thousandths, and its value
     for the side to move."""
     word = call.words[0] if call.words else "average"
-    symmetry = (
-        None
-        if word in ("average", "all")
-        else parse_integer(word, 0, call.game.position.game.num_symmetries - 1)
-    )
-    policy, value = call.game.session.evaluate(
-        call.game.with_turn(call.game.position.to_play), symmetry
-    )
+    most = call.game.position.game.num_symmetries - 1
+    symmetry = None if word in ("average", "all") else parse_integer(word, 0, most)
+    position = call.game.with_turn(call.game.position.to_play)
+    policy, value = call.game.session.evaluate(position, symmetry)
     thousandths = [math.floor(1000 * float(share) + 0.5) for share in policy]
+    rows = _board_rows(call, [f"{number:4d}" for number in thousandths])
+    return "\n".join(["", *rows, f"pass: {thousandths[-1]}", f"winrate: {win_rate(value):.6f}"])
+
+
+def _board_rows(call: Call, shown: Sequence[str]) -> list[str]:
+    """Return the rows of the board, from a text for each point, row by row, and pass."""
     width = call.game.shape[1]
-    rows = [
-        " ".join(f"{number:4d}" for number in thousandths[start : start + width])
-        for start in range(0, len(policy) - 1, width)
-    ]
-    return "\n" + "\n".join([*rows, f"pass: {thousandths[-1]}", f"winrate: {win_rate(value):.6f}"])
+    return [" ".join(shown[start : start + width]) for start in range(0, len(shown) - 1, width)]
 
 
 def gogui_commands(call: Call) -> str:
     """gogui-analyze_commands: what GoGui can show in its menus."""
-    entries = (
-        "string/Final Score/final_score",
-        "plist/Dead Stones/final_status_list dead",
-        "plist/Stones in Seki/final_status_list seki",
-    )
-    territory = (
-        "plist/Black Territory/final_status_list black_territory",
-        "plist/White Territory/final_status_list white_territory",
-    )
-    return "\n".join(
-        [
-            *entries,
-            *territory,
-            "hstring/Policy/heatmap",
-            "hstring/Raw Network/kata-raw-nn 0",
-            "none/Clear Cache/clear_cache",
-        ]
-    )
+    return """\
+string/Final Score/final_score
+plist/Dead Stones/final_status_list dead
+plist/Stones in Seki/final_status_list seki
+plist/Black Territory/final_status_list black_territory
+plist/White Territory/final_status_list white_territory
+hstring/Policy/heatmap
+hstring/Raw Network/kata-raw-nn 0
+none/Clear Cache/clear_cache"""
 
 
 COMMANDS: dict[str, Command] = {

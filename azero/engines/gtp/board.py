@@ -51,7 +51,7 @@ def komi(call: Call) -> str:
 
 
 def fixed_handicap(call: Call) -> str:
-    """fixed_handicap STONES: on the points the protocol fixes."""
+    """fixed_handicap STONES: on the points that the protocol prescribes."""
     count = _handicap_count(call)
     try:
         points = setup.handicap_points(count, call.game.shape)
@@ -61,9 +61,8 @@ def fixed_handicap(call: Call) -> str:
 
 
 def place_free_handicap(call: Call) -> str:
-    """place_free_handicap STONES: where the engine likes: first the fixed points, then far away
-    from other stones.
-    """
+    """place_free_handicap STONES: points of the engine's choice: the fixed points first, then far
+    from other stones."""
     return _place(call, free_handicap(_handicap_count(call), call.game.shape))
 
 
@@ -110,17 +109,11 @@ def free_handicap(count: int, shape: tuple[int, int]) -> list[int]:
         # As far as possible from every stone, and not at the edge while there is room elsewhere.
         distance = np.full(shape, 50.0)
         for point in points:
-            distance = np.minimum(
-                distance, np.hypot(rows - point // shape[1], columns - point % shape[1])
-            )
-        score = np.where(
-            distance > 0,
-            distance
-            - 100.0 * (edge < margin)
-            - 0.01 * np.hypot(rows - shape[0] / 2, columns - shape[1] / 2),
-            -1000.0,
-        )
-        points.append(int(score.argmax()))
+            row, column = divmod(point, shape[1])
+            distance = np.minimum(distance, np.hypot(rows - row, columns - column))
+        from_centre = np.hypot(rows - shape[0] / 2, columns - shape[1] / 2)
+        score = distance - 100.0 * (edge < margin) - 0.01 * from_centre
+        points.append(int(np.where(distance > 0, score, -1000.0).argmax()))
     return points
 
 
@@ -142,12 +135,11 @@ def set_position(call: Call) -> str:
         if point == call.game.board.size or point in stones:
             raise CommandError("bad vertex list")
         stones[point] = parse_colour(colour)
+    black, white = (
+        [point for point, colour in stones.items() if colour == side] for side in (0, 1)
+    )
     try:
-        call.game.set_up(
-            [p for p, colour in stones.items() if colour == 0],
-            [p for p, colour in stones.items() if colour == 1],
-            to_play=0,
-        )
+        call.game.set_up(black, white, to_play=0)
     except ValueError as error:
         raise CommandError("bad vertex list: a chain has no liberty") from error
     call.settings.new_game()
@@ -159,10 +151,8 @@ def showboard(call: Call) -> str:
     moves = call.game.moves
     last = moves[-1][1] if moves and moves[-1][1] < call.game.board.size else None
     mover = "White" if call.game.position.to_play else "Black"
-    return (
-        f"\n{format_diagram(call.game.board, last)}\n{mover} to move, move {len(moves) + 1}, komi "
-        f"{call.game.komi:g}"
-    )
+    status = f"{mover} to move, move {len(moves) + 1}, komi {call.game.komi:g}"
+    return f"\n{format_diagram(call.game.board, last)}\n{status}"
 
 
 def loadsgf(call: Call) -> str:
@@ -171,20 +161,18 @@ def loadsgf(call: Call) -> str:
     # A file name may have blanks in it; a last word of digits is the move number.
     has_number = len(call.words) > 1 and call.words[-1].isascii() and call.words[-1].isdigit()
     before = call.integer(len(call.words) - 1, 1, 10**9) if has_number else None
+    path = Path(" ".join(call.words[:-1] if has_number else call.words))
     try:
-        go_record.load(
-            call.game, Path(" ".join(call.words[:-1] if has_number else call.words)), before
-        )
-    except OSError as error:
-        raise CommandError(f"cannot load file: {error.strerror}") from error
-    except ValueError as error:
-        raise CommandError(f"cannot load file: {error}") from error
+        go_record.load(call.game, path, before)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise CommandError(f"cannot load file: {reason}") from error
     call.settings.new_game()
     return ""
 
 
 def printsgf(call: Call) -> str:
-    """printsgf [FILE]: the game as SGF, as the answer or into a file."""
+    """printsgf [FILE]: the game as SGF, in the answer or written to a file."""
     text = go_record.format_game(call.game, call.settings.result)
     if not call.words or call.words[0] == "-":
         return text
@@ -204,10 +192,8 @@ def query_boardsize(call: Call) -> str:
 def list_stones(call: Call) -> str:
     """list_stones COLOUR (GNU Go)."""
     wanted = -1 if call.colour(0) else 1
-    return " ".join(
-        call.format_vertex(int(point))
-        for point in np.flatnonzero(call.game.board.reshape(-1) == wanted)
-    )
+    points = np.flatnonzero(call.game.board.reshape(-1) == wanted).tolist()
+    return " ".join(map(call.format_vertex, points))
 
 
 def move_history(call: Call) -> str:

@@ -5,6 +5,7 @@ answers.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
 
 class CommandError(Exception):
-    """A command cannot be carried out; the message is the answer after the question mark, in the
-    words of the protocol where it has some."""
+    """A command cannot be carried out. The message is the answer after the question mark, in the
+    protocol's words where it prescribes them."""
 
 
 class Reply:
@@ -40,9 +41,9 @@ class Reply:
 
     def finish(self, text: str) -> None:
         """End the answer, with `text` as all of it or as its last line."""
-        body = (
-            "\n".join(line for line in text.split("\n") if line.strip()) if "\n" in text else text
-        )
+        body = text
+        if "\n" in text:
+            body = "\n".join(line for line in text.split("\n") if line.strip())
         if self._has_begun:
             self._write(f"{body}\n\n" if body else "\n")
         else:
@@ -106,7 +107,7 @@ Command = Callable[[Call], str]
 
 
 def parse_colour(word: str) -> int:
-    """Return 0 for b or black, 1 for w or white, capitals as you like."""
+    """Return 0 for b or black, 1 for w or white, in upper or lower case."""
     colours = {"b": 0, "black": 0, "w": 1, "white": 1}
     if word.lower() not in colours:
         raise CommandError(f"syntax error: {word[:20]!r} is not a colour (black or white)")
@@ -115,12 +116,8 @@ def parse_colour(word: str) -> int:
 
 def parse_integer(word: str, least: int, most: int) -> int:
     """Return an integer between two bounds."""
-    digits = word.removeprefix("-").removeprefix("+")
-    if (
-        not (digits.isascii() and digits.isdigit())
-        or len(digits) > 18
-        or not least <= int(word) <= most
-    ):
+    is_integer = re.fullmatch(r"[-+]?[0-9]{1,18}", word) is not None
+    if not is_integer or not least <= int(word) <= most:
         raise CommandError(f"syntax error: {word[:20]!r} is not an integer from {least} to {most}")
     return int(word)
 

@@ -1,5 +1,5 @@
-"""The Go Text Protocol, version 2 (Farnebäck's draft 2): lines in, answers out. The commands
-themselves are in the modules `gtp_*`."""
+"""The Go Text Protocol, version 2 (Farnebäck's draft 2): lines in, answers out. The commands are in
+`analysis`, `board`, `play` and `rules`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from collections.abc import Callable
 from typing import IO, TYPE_CHECKING
 
 from azero import __version__
-from azero.engines.background import WAIT_SECONDS, Background, StartError, raising_causes
+from azero.engines.background import (
+    WAIT_SECONDS,
+    Background,
+    ServedGame,
+    StartError,
+    raising_causes,
+)
 from azero.engines.gtp import analysis as gtp_analysis
 from azero.engines.gtp import board as gtp_board
 from azero.engines.gtp import play as gtp_play
@@ -31,9 +37,9 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 """Control characters, which are removed; a tab (x09) counts as a space (section 3.1)."""
 
 
-class GtpEngine:
-    """A GTP engine over a game. It answers one line at a time; whatever a line holds, there is an
-    answer or silence as the protocol has it, never a failure."""
+class GtpEngine(ServedGame["GoGame"]):
+    """A GTP engine over a game. It answers one line at a time; any line gets the answer that the
+    protocol prescribes, never a crash."""
 
     def __init__(
         self,
@@ -42,12 +48,10 @@ class GtpEngine:
         write: Callable[[str], None],
         name: str = "azero",
     ) -> None:
-        """Serve `game`, which may still be in the making: what is asked of the engine itself is
-        answered meanwhile. Answers go to `write`."""
-        self._game = game
+        """Serve `game`, which may still be loading: questions about the engine itself are answered
+        meanwhile. Answers go to `write`."""
+        super().__init__(game)
         self.settings = settings
-        self.failure: BaseException | None = None
-        """Why the network cannot be loaded, set by the first command that needs it."""
         self.name = name
         self.has_quit = False
         self._write = write
@@ -58,22 +62,6 @@ class GtpEngine:
             **gtp_rules.COMMANDS,
             **gtp_analysis.COMMANDS,
         }
-
-    @property
-    def game(self) -> GoGame:
-        """The game.
-
-        Raises:
-          StartError: it could not be made.
-        """
-        if isinstance(self._game, Background):
-            self._game = self._game.result()
-        return self._game
-
-    @property
-    def is_starting(self) -> bool:
-        """Whether the game is still in the making."""
-        return isinstance(self._game, Background) and not self._game.is_ready()
 
     def handle(self, line: InputLine) -> None:
         """Answer one line of input; an empty line or a comment has no answer."""
@@ -87,14 +75,12 @@ class GtpEngine:
             return
         try:
             reply.finish(self._answer(words, reply))
-        except CommandError as error:
-            reply.fail(str(error))
-        except ValueError as error:
+        except (CommandError, ValueError) as error:
             reply.fail(str(error))
         except StartError as error:
             self.failure = error.__cause__
             reply.fail(f"cannot play: {error}")
-        # whatever is wrong with one command, the game must go on; the trace goes to standard error
+        # an error in one command must not end the game; the traceback goes to standard error
         except Exception as error:
             say(traceback.format_exc())
             reply.fail(f"internal error: {type(error).__name__}: {error}")
@@ -114,8 +100,8 @@ class GtpEngine:
 
 
 def _parse(text: str) -> tuple[str, list[str]]:
-    """Return the command number ("" without one) and the words of a line, after what the protocol
-    has thrown away (section 3.1)."""
+    """Return the command number ("" without one) and the words of a line, without what the protocol
+    discards (section 3.1)."""
     words = text.partition("#")[0].split()
     if words and words[0].isascii() and words[0].isdigit():
         return words[0], words[1:]
@@ -150,8 +136,8 @@ def serve(
 ) -> None:
     """Answer every line of `source` on `sink` until `quit` or the end of the input.
 
-    `make_engine(write, is_interrupted)` makes the engine at once, whose game may still be in the
-    making: a controller always gets an answer.
+    `make_engine(write, is_interrupted)` makes the engine at once, whose game may still be loading:
+    a controller always gets an answer.
 
     Raises:
       Exception: what kept the engine from being started or its network from being loaded.
@@ -169,7 +155,7 @@ def serve(
                     game.session.ponder()
             line = reader.take()
             if line is None:
-                _ = engine.game  # what keeps it from starting is told although nobody asks any more
+                _ = engine.game  # raises the reason if the engine could not start
                 return
             engine.handle(line)
             if engine.failure is not None:

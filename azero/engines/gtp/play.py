@@ -35,13 +35,13 @@ def undo(call: Call) -> str:
 
 
 def genmove(call: Call) -> str:
-    """genmove COLOUR: think, play, and say what."""
+    """genmove COLOUR: search, play a move and return it."""
     colour = call.colour(0) if call.words else call.game.position.to_play
     return finish_move(call, colour, choose_move(call.game, call.settings, colour))
 
 
 def finish_move(call: Call, colour: int, choice: Choice) -> str:
-    """Play what was chosen and return it as text; a player who resigns plays nothing."""
+    """Play the chosen move and return it as text, or return "resign"."""
     if choice.resigns:
         call.settings.result = "B+R" if colour else "W+R"
         return "resign"
@@ -51,27 +51,23 @@ def finish_move(call: Call, colour: int, choice: Choice) -> str:
 
 
 def reg_genmove(call: Call) -> str:
-    """reg_genmove COLOUR: the move, which is not played and is never to resign."""
-    return call.format_vertex(
-        choose_move(call.game, call.settings, call.colour(0), may_resign=False).action
-    )
+    """reg_genmove COLOUR: the move, which is not played; never a resignation."""
+    choice = choose_move(call.game, call.settings, call.colour(0), may_resign=False)
+    return call.format_vertex(choice.action)
 
 
 def genmove_cleanup(call: Call) -> str:
-    """kgs-genmove_cleanup COLOUR: no pass while dead stones of the other side are on the board."""
+    """kgs-genmove_cleanup COLOUR: no pass while the opponent has dead stones on the board."""
     colour = call.colour(0)
     status = judge(call.game.board)
     others_dead = status.dead & (call.game.board == (1 if colour else -1))
     position = call.game.with_turn(colour)
     points = np.flatnonzero(position.legal[:-1]).tolist()
-    restriction = (
-        Restriction.first_move(points, colour, position.legal.size)
-        if others_dead.any() and points
-        else None
-    )
-    return finish_move(
-        call, colour, choose_move(call.game, call.settings, colour, restriction=restriction)
-    )
+    restriction = None
+    if others_dead.any() and points:
+        restriction = Restriction.first_move(points, colour, position.legal.size)
+    choice = choose_move(call.game, call.settings, colour, restriction=restriction)
+    return finish_move(call, colour, choice)
 
 
 def final_score(call: Call) -> str:
@@ -85,8 +81,8 @@ def score_text(status: Status, call: Call) -> str:
 
 
 def final_status_list(call: Call) -> str:
-    """final_status_list STATUS: the chains that are alive, dead or in seki, one a line; or
-    black_territory or white_territory."""
+    """final_status_list STATUS: the chains that are alive, dead or in seki, one per line; or the
+    points of black_territory or white_territory."""
     call.need(1, "a status")
     which = call.words[0]
     status = judge(call.game.board)
@@ -94,10 +90,8 @@ def final_status_list(call: Call) -> str:
     if which in ("black_territory", "white_territory"):
         owner = 1 if which.startswith("black") else -1
         empty = np.where(status.dead, 0, status.board) == 0
-        return " ".join(
-            call.format_vertex(int(point))
-            for point in np.flatnonzero(((status.area == owner) & empty).reshape(-1))
-        )
+        points = np.flatnonzero(((status.area == owner) & empty).reshape(-1)).tolist()
+        return " ".join(map(call.format_vertex, points))
     if which not in ("alive", "dead", "seki"):
         raise CommandError(
             "syntax error: the statuses are alive, dead, seki, black_territory, white_territory"
@@ -117,7 +111,7 @@ def is_legal(call: Call) -> str:
 def all_legal(call: Call) -> str:
     """all_legal COLOUR (GNU Go): the points."""
     position = call.game.with_turn(call.colour(0))
-    return " ".join(call.format_vertex(int(point)) for point in np.flatnonzero(position.legal[:-1]))
+    return " ".join(map(call.format_vertex, np.flatnonzero(position.legal[:-1]).tolist()))
 
 
 def time_settings(call: Call) -> str:
@@ -126,15 +120,10 @@ def time_settings(call: Call) -> str:
     call.need(3, "main time, byo-yomi time and stones")
     main, period = _seconds(call.words[0]), _seconds(call.words[1])
     stones = parse_integer(call.words[2], 0, 10**9)
+    moves = stones if period > 0 else 0
+    clock = Clock(main_seconds=main, period_seconds=period, period_moves=moves)
     # A period of some time without stones is how the protocol writes "no limits".
-    control = (
-        None
-        if period > 0 and stones == 0
-        else Clock(
-            main_seconds=main, period_seconds=period, period_moves=stones if period > 0 else 0
-        )
-    )
-    call.settings.set_time(control)
+    call.settings.set_time(None if period > 0 and stones == 0 else clock)
     return ""
 
 
@@ -158,11 +147,8 @@ def kata_time_settings(call: Call) -> str:
         )
     if len(words) != counts[kind]:
         raise CommandError(f"syntax error: {kind} takes {counts[kind]} numbers")
-    if kind == "fischer-capped":
-        most = parse_number(words[3])
-        call.settings.set_time(_clock(kind, words), most if most >= 0 else None)
-    else:
-        call.settings.set_time(_clock(kind, words))
+    most = parse_number(words[3]) if kind == "fischer-capped" else -1.0
+    call.settings.set_time(_clock(kind, words), most if most >= 0 else None)
     return ""
 
 

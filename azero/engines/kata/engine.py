@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Any
 
 from azero import __version__
-from azero.engines.background import Background, StartError, raising_causes
+from azero.engines.background import Background, ServedGame, StartError, raising_causes
 from azero.engines.kata.fields import QueryError
 from azero.engines.kata.query import Query, Turn, parse_query
 from azero.engines.kata.result import format_result
@@ -31,7 +31,7 @@ LONGEST_LINE = 16_777_216
 """Bytes of a query."""
 
 
-class AnalysisEngine:
+class AnalysisEngine(ServedGame["GoGame"]):
     """Works on queries; `handle` takes a line, `run` works until `close`. Both may be called from
     different threads."""
 
@@ -54,9 +54,7 @@ class AnalysisEngine:
           name: of the network.
           report_as: BLACK, WHITE or SIDETOMOVE: whose the reported values are.
         """
-        self._making = game
-        self.failure: BaseException | None = None
-        """Why the network cannot be loaded, set by the first query that needs it."""
+        super().__init__(game)
         self._write = write
         self._defaults = {"maxVisits": visits, "reportAnalysisWinratesAs": report_as}
         self._name = name
@@ -66,12 +64,8 @@ class AnalysisEngine:
         self._is_closing = False
         self._changed = threading.Condition()
 
-    @property
-    def _game(self) -> GoGame:
-        return self._making.result() if isinstance(self._making, Background) else self._making
-
     def handle(self, text: str) -> None:
-        """Take in one line: a query, or an action that is answered at once."""
+        """Handle one line: a query, or an action that is answered at once."""
         if not text.strip():
             return
         try:
@@ -92,7 +86,7 @@ class AnalysisEngine:
             self._send_error(name, error)
 
     def _enqueue(self, fields: dict[str, Any]) -> None:
-        query = parse_query(fields, self._game, self._defaults)
+        query = parse_query(fields, self.game, self._defaults)
         for field, message in query.warnings:
             self._send({"warning": message, "field": field, "id": query.name})
         with self._changed:
@@ -107,34 +101,19 @@ class AnalysisEngine:
         if action == "query_version":
             extra = {"version": __version__, "git_hash": "<omitted>"}
         elif action == "query_models":
-            extra = {
-                "models": [
-                    {
-                        "name": self._name,
-                        "internalName": self._name,
-                        "maxBatchSize": 1,
-                        "usesHumanSLProfile": False,
-                        "version": 0,
-                    }
-                ]
-            }
+            model = {"name": self._name, "internalName": self._name, "maxBatchSize": 1}
+            extra = {"models": [{**model, "usesHumanSLProfile": False, "version": 0}]}
         elif action == "clear_cache":
             pass  # no tree is kept from one position to the next
         elif action in ("terminate", "terminate_all"):
-            if action == "terminate" and not isinstance(fields.get("terminateId"), str):
-                raise QueryError(
-                    "terminateId",
-                    "Requests with action terminate must have a string field terminateId",
-                )
-            self._terminate(
-                fields.get("terminateId") if action == "terminate" else None, _turn_numbers(fields)
-            )
+            name = fields.get("terminateId") if action == "terminate" else None
+            if action == "terminate" and not isinstance(name, str):
+                message = "Requests with action terminate must have a string field terminateId"
+                raise QueryError("terminateId", message)
+            self._terminate(name, _turn_numbers(fields))
         else:
-            raise QueryError(
-                "action",
-                "'action' field must be one of query_version, query_models, clear_cache, "
-                "terminate, terminate_all",
-            )
+            known = "query_version, query_models, clear_cache, terminate, terminate_all"
+            raise QueryError("action", f"'action' field must be one of {known}")
         self._send({**fields, **extra})
 
     def _terminate(self, name: str | None, numbers: set[int] | None) -> None:
@@ -156,17 +135,9 @@ class AnalysisEngine:
             self._send(_no_results(turn))
 
     def describe(self, name: str, visits: int) -> None:
-        """Take note of what is known once the network's name has been read: how it is called, and
-        the visits of queries that do not say."""
+        """Set what is known once the network's name has been read: its name, and the visits of
+        queries without maxVisits."""
         self._name, self._defaults["maxVisits"] = name, visits
-
-    def wait_for_game(self) -> None:
-        """Return when the game is made.
-
-        Raises:
-          StartError: it could not be made.
-        """
-        assert self._game is not None
 
     def close(self, finish: bool = True) -> None:
         """Let `run` return: when all queries are done, or at once."""
@@ -179,7 +150,7 @@ class AnalysisEngine:
             self._changed.notify()
 
     def run(self) -> None:
-        """Work on queries, the highest priority first, until `close`."""
+        """Answer queries, the highest priority first, until `close`."""
         while True:
             with self._changed:
                 self._current = None
@@ -190,24 +161,22 @@ class AnalysisEngine:
                 turn = self._current = heapq.heappop(self._waiting)[2]
             try:
                 self._analyze(turn)
-            except QueryError as error:
-                self._forget(turn.query)
-                self._send_error(turn.query.name, error)
-            except StartError as error:
-                self.failure = error.__cause__
-                self._send_error(turn.query.name, error)
-                return
             except Exception as error:  # one query must not end the engine
                 self._send_error(turn.query.name, error)
+                if isinstance(error, QueryError):
+                    self._forget(turn.query)
+                if isinstance(error, StartError):
+                    self.failure = error.__cause__
+                    return
 
     def _forget(self, query: Query) -> None:
-        """Drop what waits of a query that has been refused: it has one answer."""
+        """Drop the waiting turns of a query that has been refused: it gets one answer."""
         with self._changed:
             self._waiting = [entry for entry in self._waiting if entry[2].query is not query]
             heapq.heapify(self._waiting)
 
     def _analyze(self, turn: Turn) -> None:
-        query, game = turn.query, self._game
+        query, game = turn.query, self.game
         if not query.is_checked:
             # An illegal move anywhere refuses the whole query, so that it has one answer.
             query.set_up(game, len(query.moves))
@@ -303,16 +272,15 @@ def serve(
     def listen() -> None:
         while (line := reader.take()) is not None:
             if line.is_too_long:
-                write(
-                    json.dumps({"error": f"line too long: more than {LONGEST_LINE} bytes"}) + "\n"
-                )
+                error = f"line too long: more than {LONGEST_LINE} bytes"
+                write(json.dumps({"error": error}) + "\n")
             else:
                 engine.handle(line.text.decode("utf-8", errors="replace"))
         engine.close(finish=not quits_at_once)
 
     threading.Thread(target=listen, name="queries", daemon=True).start()
     with raising_causes():
-        engine.wait_for_game()
+        _ = engine.game
     engine.run()
     if engine.failure is not None:
         raise engine.failure

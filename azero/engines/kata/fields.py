@@ -88,7 +88,7 @@ def integer_of(fields: dict[str, Any], name: str, least: int, most: int) -> int:
 
 def number_of(value: Any, name: str, least: float, most: float) -> float:
     """Return a finite number from `least` to `most`; `name` is its field."""
-    # The comparisons refuse NaN and infinity as well, and a whole number that is too long for a
+    # The comparisons refuse NaN and infinity as well, and an integer that is too long for a
     # float.
     if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
         raise QueryError(name, f"Must be a number from {least:g} to {most:g}")

@@ -29,33 +29,41 @@ if TYPE_CHECKING:
 PERSPECTIVES = ("BLACK", "WHITE", "SIDETOMOVE")
 _UNUSED = ("includeOwnershipStdev", "includeMovesOwnershipStdev")
 """Fields that need an ownership head, which the networks of the AlphaGo papers do not have."""
+_NO_OWNERSHIP = (
+    "The network has no ownership head; results omit this field (includeOwnership is estimated "
+    "from random games)"
+)
 _NOT_HERE = ("rootPolicyTemperature", "rootFpuReductionMax", "includeNoResultValue")
 """KataGo's fields that this engine does not use."""
-_KNOWN_GAME = (
-    "id",
-    "moves",
-    "initialStones",
-    "initialPlayer",
-    "rules",
-    "komi",
-    "whiteHandicapBonus",
-    "boardXSize",
-    "boardYSize",
-    "analyzeTurns",
-)
-_KNOWN_SEARCH = (
-    "maxVisits",
-    "analysisPVLen",
-    "includePolicy",
-    "includePVVisits",
-    "reportDuringSearchEvery",
-    "includeOwnership",
-    "includeMovesOwnership",
-    "allowMoves",
-    "avoidMoves",
-    "overrideSettings",
-)
-_KNOWN = frozenset((*_KNOWN_GAME, *_KNOWN_SEARCH, "priority", "priorities"))
+_FLAGS = {
+    "includePolicy": "includes_policy",
+    "includeOwnership": "includes_ownership",
+    "includeMovesOwnership": "includes_moves_ownership",
+    "includePVVisits": "includes_line_visits",
+}
+"""Boolean fields, and what a `Query` calls them."""
+_KNOWN = frozenset(
+    [
+        "id",
+        "moves",
+        "initialStones",
+        "initialPlayer",
+        "rules",
+        "komi",
+        "whiteHandicapBonus",
+        "boardXSize",
+        "boardYSize",
+        "analyzeTurns",
+        "maxVisits",
+        "analysisPVLen",
+        "reportDuringSearchEvery",
+        "allowMoves",
+        "avoidMoves",
+        "overrideSettings",
+        "priority",
+        "priorities",
+    ]
+) | frozenset(_FLAGS)
 LARGEST_KOMI = 150.0
 """Points, as in KataGo."""
 
@@ -85,15 +93,15 @@ class Query:
     includes_line_visits: bool = False
     report_as: str = "BLACK"
     restriction: Restriction | None = None
-    """Of allowMoves and avoidMoves."""
+    """From allowMoves and avoidMoves."""
     warnings: list[tuple[str, str]] = field(default_factory=list)
     """(field, message)"""
     is_checked: bool = False
     """All moves are known to be legal."""
 
     def set_up(self, game: GoGame, number: int) -> None:
-        """Set `game` to the position before move `number`; where it is only some moves further than
-        it was, the search tree is kept.
+        """Set `game` to the position before move `number`; the search tree is kept if it follows
+        from the last position.
 
         Raises:
           QueryError: a move is illegal.
@@ -101,11 +109,8 @@ class Query:
         black, white = self.stones
         handicap = len(black) if self.first_player == 1 and not white else 0
         wanted = self.moves[:number]
-        same = (game.shape, game.komi, game.rules) == (
-            self.shape,
-            self.komi,
-            self.rules,
-        ) and game.first_to_play == self.first_player
+        there = (game.shape, game.komi, game.rules, game.first_to_play)
+        same = there == (self.shape, self.komi, self.rules, self.first_player)
         if not (same and game.is_from(black, white) and game.moves == wanted[: len(game.moves)]):
             game.clear(self.shape)
             game.set_rules(self.rules)
@@ -128,13 +133,11 @@ class Query:
         return 1 - self.moves[-1][0] if self.moves else self.first_player
 
     def restriction_of(self, position: Position) -> Restriction | None:
-        """Return what a search of `position` leaves out, None for nothing; nothing too where no
-        first move would be left."""
-        return (
-            self.restriction
-            if self.restriction is not None and self.restriction.first_moves(position).any()
-            else None
-        )
+        """Return the restriction of a search of `position`; None without one, or if it would leave
+        no first move."""
+        restriction = self.restriction
+        leaves_any = restriction is not None and restriction.first_moves(position).any()
+        return restriction if leaves_any else None
 
 
 @dataclass(eq=False)
@@ -176,13 +179,7 @@ def parse_query(fields: dict[str, Any], game: GoGame, defaults: Mapping[str, Any
     _read_turns(query, fields)
     for name in fields:
         if name in _UNUSED and fields[name] is True:
-            warnings.append(
-                (
-                    name,
-                    "The network has no ownership head; results omit this field (includeOwnership "
-                    "is estimated from random games)",
-                )
-            )
+            warnings.append((name, _NO_OWNERSHIP))
         elif name in _NOT_HERE and fields[name] not in (False, None):
             warnings.append((name, "Not supported by this engine; ignored"))
         elif name not in _KNOWN and name not in _UNUSED and name not in _NOT_HERE:
@@ -206,14 +203,8 @@ def _read_search(query: Query, fields: dict[str, Any], defaults: Mapping[str, An
         query.report_seconds = number_of(
             fields["reportDuringSearchEvery"], "reportDuringSearchEvery", 0.001, 1e6
         )
-    if "includePolicy" in fields:
-        query.includes_policy = boolean_of(fields, "includePolicy")
-    if "includeOwnership" in fields:
-        query.includes_ownership = boolean_of(fields, "includeOwnership")
-    if "includeMovesOwnership" in fields:
-        query.includes_moves_ownership = boolean_of(fields, "includeMovesOwnership")
-    if "includePVVisits" in fields:
-        query.includes_line_visits = boolean_of(fields, "includePVVisits")
+    for name in _FLAGS.keys() & fields:
+        setattr(query, _FLAGS[name], boolean_of(fields, name))
     for kind in ("allow", "avoid"):
         _read_restrictions(query, fields, kind)
 
@@ -250,14 +241,11 @@ def _read_restrictions(query: Query, fields: dict[str, Any], kind: str) -> None:
         if not isinstance(entry["moves"], list):
             raise QueryError(name, "moves must be an array of locations")
         actions = {location_of(word, name, query.shape) for word in entry["moves"]}
-        player, depth = (
-            colour_of(entry["player"], name),
-            int(number_of(entry["untilDepth"], name, 1, 1e9)),
-        )
+        player = colour_of(entry["player"], name)
+        depth = int(number_of(entry["untilDepth"], name, 1, 1e9))
         known = query.restriction or Restriction.none(query.shape[0] * query.shape[1] + 1)
-        query.restriction = (known.allowing if kind == "allow" else known.avoiding)(
-            player, actions, depth
-        )
+        restrict = known.allowing if kind == "allow" else known.avoiding
+        query.restriction = restrict(player, actions, depth)
     if kind == "avoid" and entries and "allowMoves" in fields:
         raise QueryError(name, "Cannot specify both allowMoves and avoidMoves")
 
@@ -281,9 +269,8 @@ def _read_turns(query: Query, fields: dict[str, Any]) -> None:
         if "analyzeTurns" not in fields or len(priorities) != len(numbers):
             raise QueryError("priorities", "Must be of the same length as analyzeTurns")
     else:
-        priorities = [int(number_of(fields.get("priority", 0), "priority", -(2**31), 2**31))] * len(
-            numbers
-        )
+        priority = int(number_of(fields.get("priority", 0), "priority", -(2**31), 2**31))
+        priorities = [priority] * len(numbers)
     ordered = dict(zip(numbers, priorities, strict=True))
     query.turns = [Turn(query, number, ordered[number]) for number in sorted(ordered)]
 
@@ -294,23 +281,16 @@ def _rules(fields: dict[str, Any], warnings: list[tuple[str, str]]) -> Rules:
         raise QueryError(
             "rules", "Must specify rules, either as a string shorthand or a json object"
         )
-    bonus = (
-        {}
-        if "whiteHandicapBonus" not in fields
-        else {"whiteHandicapBonus": fields["whiteHandicapBonus"]}
-    )
+    bonus = {name: fields[name] for name in ("whiteHandicapBonus",) if name in fields}
     try:
         wanted = read_rules(given, Rules(suicide=True))
     except ValueError as error:
         raise QueryError("rules", f"Could not parse rules: {error}") from error
     rules = wanted.rules
     if wanted.missing:
+        missing = ", ".join(wanted.missing)
         warnings.append(
-            (
-                "rules",
-                f"Not supported: {', '.join(wanted.missing)}; {format_rules(rules)} is "
-                f"used instead",
-            )
+            ("rules", f"Not supported: {missing}; {format_rules(rules)} is used instead")
         )
     try:
         return parse_rules(bonus, rules)

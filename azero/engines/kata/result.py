@@ -28,13 +28,10 @@ def format_result(
 ) -> dict[str, Any]:
     """Return the answer about one position."""
     query = turn.query
-    # A lower bound of the side to move's is an upper one for the other side; KataGo turns it round
-    # in the same way.
-    sign = {
-        "SIDETOMOVE": 1,
-        "BLACK": 1 if position.to_play == 0 else -1,
-        "WHITE": -1 if position.to_play == 0 else 1,
-    }[query.report_as]
+    # A lower bound for the side to move is an upper bound for the other side; KataGo negates it in
+    # the same way.
+    mover = 1 if position.to_play == 0 else -1
+    sign = {"SIDETOMOVE": 1, "BLACK": mover, "WHITE": -mover}[query.report_as]
     # The root, and the position after each move; None without score and ownership heads.
     points = game.session.estimate_points(position, [info.action for info in analysis.moves])
     each_lead = leads(sign, analysis, points, game.board.size)
@@ -79,21 +76,16 @@ def format_result(
             for shown, after in zip(answer["moveInfos"], maps[1:], strict=True):
                 shown["ownership"] = after
     elif query.includes_ownership or query.includes_moves_ownership:
-        black = {"SIDETOMOVE": 1 if position.to_play == 0 else -1, "BLACK": 1, "WHITE": -1}[
-            query.report_as
-        ]
-        expected = [
-            round(black * owner, 6) for owner in owners(game.board.tobytes(), game.board.shape)
-        ]
+        found = owners(game.board.tobytes(), game.board.shape)
+        expected = [round(sign * mover * owner, 6) for owner in found]
         if query.includes_ownership:
             answer["ownership"] = expected
         if query.includes_moves_ownership:
-            mover = black if position.to_play == 0 else -black
             for info, shown in zip(analysis.moves, answer["moveInfos"], strict=True):
                 # Random games after every move would cost more than the search: a move changes its
                 # own point alone.
                 shown["ownership"] = [
-                    mover if point == info.action else owner for point, owner in enumerate(expected)
+                    sign if point == info.action else owner for point, owner in enumerate(expected)
                 ]
     return answer
 
@@ -117,13 +109,8 @@ def score_lead(value: float, num_points: int) -> float:
     It is the logistic curve's: no lead where the chances are even, a whole board at most.
     """
     rate = min(1 - 1e-9, max(1e-9, win_rate(value)))
-    return float(
-        np.clip(
-            _LEAD_SCALE * math.sqrt(num_points) * math.log(rate / (1 - rate)),
-            -num_points,
-            num_points,
-        )
-    )
+    lead = _LEAD_SCALE * math.sqrt(num_points) * math.log(rate / (1 - rate))
+    return float(np.clip(lead, -num_points, num_points))
 
 
 def leads(
@@ -176,8 +163,8 @@ def ko_point(position: Position) -> int | None:
 
 
 def hashes(board: np.ndarray, to_play: int, ko: int | None) -> tuple[str, str]:
-    """Return KataGo's thisHash and symHash in spirit: 32 hexadecimal digits of the position, and
-    the least of those of its mirror images."""
+    """Return stand-ins for KataGo's thisHash and symHash: 32 hexadecimal digits of the position,
+    and the smallest of those of its symmetries."""
     marked = board.copy()
     if ko is not None:
         marked[divmod(ko, board.shape[1])] = 2

@@ -21,11 +21,8 @@ def draw_board(position: Position) -> Text:
     if not isinstance(game, Go):
         diagram = game.format_board(position.state)
         # The rules of most games draw coordinates, hands and more around the board.
-        return (
-            _with_coordinates(diagram)
-            if len(diagram.splitlines()) == game.board_shape[0]
-            else Text(diagram)
-        )
+        is_bare = len(diagram.splitlines()) == game.board_shape[0]
+        return _with_coordinates(diagram) if is_bare else Text(diagram)
     board = game.board(position.state)
     last = position.actions[-1] if position.actions and position.actions[-1] < board.size else None
     names = "   " + " ".join(f"{column_name(column):>1}" for column in range(board.shape[1]))

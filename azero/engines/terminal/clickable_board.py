@@ -105,27 +105,18 @@ class ClickableBoard:
         self._tell(self.messages)
 
     def _point(self, widgets: ModuleType, index: int) -> Any:
-        style = {
-            "padding": "0",
-            "margin": "0",
-            "width": f"{POINT_PIXELS}px",
-            "height": f"{POINT_PIXELS}px",
-        }
+        side = f"{POINT_PIXELS}px"
         button = widgets.Button(
-            layout=widgets.Layout(**style),
+            layout=widgets.Layout(padding="0", margin="0", width=side, height=side),
             tooltip=self._session.game.format_action(self._session.position.state, index),
         )
-        button.on_click(lambda _: self._click(index))
+        button.on_click(lambda _: self.handle_line(self._session.position.action_name(index)))
         return button
 
     def _command(self, widgets: ModuleType, word: str) -> Any:
         button = widgets.Button(description=word, layout=widgets.Layout(width="5em"))
         button.on_click(lambda _: self.handle_line(word))
         return button
-
-    def _click(self, index: int) -> None:
-        position = self._session.position
-        self.handle_line(position.action_name(index))
 
     def _typed(self, change: Any) -> None:
         line = change["new"].strip()
@@ -152,6 +143,5 @@ def signs(position: Position) -> list[str]:
         re.findall(r"[XO.]", line)
         for line in position.game.format_board(position.state).splitlines()
     ]
-    return [sign for line in lines if len(line) == columns for sign in line][
-        : rows * columns
-    ]  # a line of coordinates has fewer
+    found = [sign for line in lines if len(line) == columns for sign in line]
+    return found[: rows * columns]  # a line of coordinates has fewer

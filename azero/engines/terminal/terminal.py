@@ -9,7 +9,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from azero.engines.moves import win_rate
+from azero.engines.moves import best_action, win_rate
 from azero.engines.session import Session
 from azero.engines.terminal.board import draw_board
 from azero.games.go.rules import Go
@@ -60,7 +60,7 @@ class Terminal:
         self._console = console
         self._human = human
         self._resign_threshold = resign_threshold
-        self._show = show or self._print_board
+        self._show = show or (lambda position: console.print(draw_board(position)))
         self._winner: int | None = None
         self._has_resigned = False
 
@@ -111,18 +111,11 @@ class Terminal:
             self._say(f"{error}", "red")
 
     def _help(self) -> None:
-        """Say what can be typed; how moves are written, other games than Go show by some of
-        them."""
-        names = [
-            self._position.action_name(int(action))
-            for action in np.flatnonzero(self._position.legal)[:2]
-        ]
-        moves = (
-            GO_HELP
-            if isinstance(self._session.game, Go)
-            else f"  {', '.join(names)} ...   a move\n"
-        )
-        self._say(moves + HELP)
+        """Print what can be typed; for games other than Go with two moves as examples."""
+        legal = np.flatnonzero(self._position.legal)[:2].tolist()
+        names = ", ".join(map(self._position.action_name, legal))
+        is_go = isinstance(self._session.game, Go)
+        self._say((GO_HELP if is_go else f"  {names} ...   a move\n") + HELP)
 
     def _play(self, text: str) -> None:
         if self._is_over:
@@ -143,14 +136,12 @@ class Terminal:
         if analysis.value <= self._resign_threshold and analysis.visits > 1:
             self._resign(1 - self._human)
             return
-        action = analysis.moves[0].action if analysis.moves else int(analysis.raw_policy.argmax())
+        action = best_action(self._position, analysis)
         name = self._position.action_name(action)
         self._session.play(action)
         self._draw()
-        self._say(
-            f"I play {name} ({win_rate(analysis.value):.0%} for me after {analysis.visits} visits)",
-            "bold",
-        )
+        chances = f"{win_rate(analysis.value):.0%} for me after {analysis.visits} visits"
+        self._say(f"I play {name} ({chances})", "bold")
         if self._position.is_over:
             self._score()
 
@@ -194,33 +185,24 @@ class Terminal:
             status = judge(game.board(self._position.state))
             margin = status.margin - game.komi
             dead = f", {int(status.dead.sum())} dead stones removed" if status.dead.any() else ""
-            result = (
-                "a draw"
-                if margin == 0
-                else f"{self._side(int(margin < 0))} by {abs(margin):g} points"
-            )
+            result = "a draw"
+            if margin:
+                result = f"{self._side(int(margin < 0))} by {abs(margin):g} points"
             self._say(f"by area, komi {game.komi:g}: {result}{dead}")
         if self._position.is_over:
-            rewards = self._position.rewards
-            by_rules = (
-                "a draw"
-                if rewards[0] == rewards[1]
-                else f"{self._side(int(rewards[1] > rewards[0]))} wins"
-            )
-            self._say(
-                f"the game is over: {by_rules}"
-                + (" (every stone on the board counts as alive)" if isinstance(game, Go) else "")
-            )
+            first, second = self._position.rewards
+            result = "a draw" if first == second else f"{self._side(int(second > first))} wins"
+            note = " (every stone on the board counts as alive)" if isinstance(game, Go) else ""
+            self._say(f"the game is over: {result}{note}")
         elif not isinstance(game, Go):
-            self._say("the game goes on")
+            self._say("the game is not over")
 
     def _resign(self, loser: int) -> None:
         if self._is_over:
             raise ValueError("the game is over")
         self._has_resigned, self._winner = True, 1 - loser
-        self._say(
-            f"{'You resign' if loser == self._human else 'I resign'}: {self._side(1 - loser)} wins"
-        )
+        who = "You resign" if loser == self._human else "I resign"
+        self._say(f"{who}: {self._side(1 - loser)} wins")
 
     def _save(self, name: str) -> None:
         game, position = self._session.game, self._position
@@ -229,11 +211,9 @@ class Terminal:
         if not name:
             raise ValueError("save FILE: the file name is missing")
         names = ("you", self._session.load_thinker().name)
-        rewards = (
-            position.rewards
-            if self._winner is None
-            else ((1.0, -1.0) if self._winner == 0 else (-1.0, 1.0))
-        )
+        rewards = position.rewards
+        if self._winner is not None:
+            rewards = (1.0, -1.0) if self._winner == 0 else (-1.0, 1.0)
         result = format_result(rewards, "R" if self._has_resigned else "") if self._is_over else "?"
         path = Path(name).expanduser()
         record = GameRecord(
@@ -254,9 +234,6 @@ class Terminal:
         self._show(self._position)
         if self._position.is_over and self._position.to_play != self._human:
             self._score()
-
-    def _print_board(self, position: Position) -> None:
-        self._console.print(draw_board(position))
 
     def _say(self, text: str, style: str = "") -> None:
         self._console.print(Text(text, style=style))

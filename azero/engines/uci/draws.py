@@ -1,5 +1,5 @@
-"""Whether a network says how often games are drawn: from its settings, so that `uci` is answered
-before JAX and the network are there."""
+"""Whether a network predicts draws, read from its settings, so that `uci` is answered before JAX
+and the network are loaded."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""The common part of UCI and USI engines: lines in, answers out, and commands during a search. The
-dialects are in `uci` and `usi`.
-"""
+"""The common part of UCI and USI engines: lines in, answers out, and commands during a search; see
+`dialects` for the differences."""
 
 from __future__ import annotations
 
@@ -8,21 +7,22 @@ import re
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from azero import __version__
 from azero.engines.background import (
     WAIT_SECONDS,
     Background,
+    ServedGame,
     StartError,
     importing,
     raising_causes,
 )
 from azero.engines.lines import InputLine, LineReader, LineWriter, say
-from azero.engines.moves import best_unsearched
+from azero.engines.moves import best_action
+from azero.engines.uci.dialects import Dialect
 from azero.engines.uci.info import format_info, win_draw_loss
-from azero.engines.uci.options import MULTI_PV, RESIGN_VALUE, SHOW_WDL, Option, UciOptions
+from azero.engines.uci.options import MULTI_PV, RESIGN_VALUE, SHOW_WDL, UciOptions
 from azero.engines.uci.search import SearchControl
 from azero.players.thinking import Analysis, Limits, MoveInfo, Restriction
 from azero.players.uci_go import START, GoRequest, parse_go
@@ -38,34 +38,9 @@ PROGRESS_SECONDS = 0.5
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
-@dataclass(frozen=True)
-class Dialect:
-    """What a protocol calls things."""
-
-    name: str
-    """uci or usi: the first command; the answer ends with it and "ok"."""
-    sides: tuple[str, str]
-    """Letters of the first and the second player in clocks: White moves first in chess, Black in
-    shogi."""
-    options: tuple[Option, ...]
-    memory: Option
-    """Name of the option for the tree's memory in MiB."""
-    overhead: Option
-    """Name of the option for the milliseconds held back from every clock for lag."""
-    centipawns: Callable[[float], int]
-    no_move: str
-    """The answer without a legal move."""
-    win: str | None = None
-    """The answer that declares an entering king's win, if the game has one."""
-    refused_go: tuple[tuple[str, str], ...] = ()
-    """Forms of `go` that are answered at once: the first word and the answer."""
-    last_words: tuple[str, ...] = ()
-    """Commands that end a game: they stop a search and are otherwise ignored."""
-
-
-class UciEngine:
-    """An engine for one game in one dialect. Whatever a line holds, the answer is the protocol's,
-    an `info string` or silence, never a failure."""
+class UciEngine(ServedGame["MoveGame"]):
+    """An engine for one game in one dialect. Any line gets the protocol's answer, an `info string`
+    or silence, never a crash."""
 
     def __init__(
         self,
@@ -78,13 +53,11 @@ class UciEngine:
         name: str = "azero",
         has_draws: bool = False,
     ) -> None:
-        """Serve `game`, which may still be in the making: only a search waits for it. `visits`
+        """Serve `game`, which may still be loading: only a search waits for it. `visits`
         bounds every search that is not infinite; `has_draws` says that the network has outputs for
         loss, draw and win."""
+        super().__init__(game)
         self.dialect = dialect
-        self._making = game
-        self.failure: BaseException | None = None
-        """Why the network cannot be loaded, set by the first search."""
         self.name = name
         self.options = UciOptions(
             [option for option in dialect.options if has_draws or option != SHOW_WDL]
@@ -109,26 +82,12 @@ class UciEngine:
             "go": self._go,
             "stop": self._stop,
             "ponderhit": self._ponderhit,
-            "setoption": self._set_option,
+            "setoption": self.options.set,
             "quit": self._quit,
             **dict.fromkeys(("debug", "register"), lambda words: None),
             **dict.fromkeys(dialect.last_words, self._stop),
         }
         self._during_search = {"isready", "stop", "ponderhit", "quit", "debug", *dialect.last_words}
-
-    @property
-    def game(self) -> MoveGame:
-        """The game.
-
-        Raises:
-          StartError: it could not be made.
-        """
-        return self._making.result() if isinstance(self._making, Background) else self._making
-
-    @property
-    def is_starting(self) -> bool:
-        """Whether the game is still in the making."""
-        return isinstance(self._making, Background) and not self._making.is_ready()
 
     def run(self) -> None:
         """Answer lines until `quit` or the end of the input.
@@ -141,7 +100,7 @@ class UciEngine:
                 while self.is_starting and not self._lines.is_waiting():
                     time.sleep(WAIT_SECONDS)
                 if not self.is_starting:
-                    _ = self.game  # what keeps it from starting is told at once
+                    _ = self.game  # raises the reason if the engine could not start
                 line = self._lines.take()
                 if line is None:
                     _ = self.game
@@ -176,7 +135,7 @@ class UciEngine:
         except StartError as error:
             self.failure = error.__cause__
             self._tell(f"cannot play: {error}")
-        # whatever is wrong with one command, the engine must live; the trace goes to standard error
+        # an error in one command must not end the engine; the traceback goes to standard error
         except Exception as error:
             say(traceback.format_exc())
             self._tell(f"internal error: {type(error).__name__}: {error}")
@@ -185,7 +144,7 @@ class UciEngine:
         self._write(line + "\n")
 
     def _tell(self, text: str) -> None:
-        """Say something to people."""
+        """Send an `info string`."""
         printable = "".join(
             letter if letter.isprintable() else "?" for letter in " ".join(text.split())
         )
@@ -198,8 +157,8 @@ class UciEngine:
         self._say(f"{self.dialect.name}ok")
 
     def _is_ready(self, words: list[str]) -> None:
-        """Answer at once: programs wait ten seconds and less for it, and a search waits for what it
-        needs."""
+        """Answer at once: some programs wait ten seconds or less; a search waits for the network
+        itself."""
         self._say("readyok")
 
     def _new_game(self, words: list[str]) -> None:
@@ -230,9 +189,6 @@ class UciEngine:
             )
         self.game.set_up(start, words[cut + 1 :])
         self._is_refused = False
-
-    def _set_option(self, words: list[str]) -> None:
-        self.options.set(words)
 
     def _stop(self, words: list[str]) -> None:
         if self._search is not None:
@@ -272,17 +228,10 @@ class UciEngine:
             self._say(line)
 
     def _search_and_answer(self, words: list[str], search: SearchControl) -> str | None:
-        """Search, and return the line that ends it once it may be sent; None if none is expected
-        any more.
-        """
-        patience = min(
-            (
-                share
-                for side in self.dialect.sides
-                if (share := _patience(parse_go(words, side))) is not None
-            ),
-            default=None,
-        )
+        """Search, and return the bestmove line once it may be sent; None if none is expected any
+        more."""
+        waits = (_patience(parse_go(words, side)) for side in self.dialect.sides)
+        patience = min((seconds for seconds in waits if seconds is not None), default=None)
         if not self._wait(search, lambda: not self.is_starting, patience):
             return self._answer_unprepared()
         from azero.players.notation import as_unfinished
@@ -290,22 +239,18 @@ class UciEngine:
         if self._pending_position is not None:
             self._carry_out(self._set_up, ["position", *self._pending_position])
         if self._is_refused:
-            # A move in an older position would be an illegal one for who asks.
+            # A move of an older position would be illegal.
             self._tell("go: the last position was refused; send another one")
             return f"bestmove {self.dialect.no_move}"
         request = parse_go(words, self.dialect.sides[self.game.position.to_play])
         if request.unknown:
             self._tell(f"go: {' '.join(request.unknown)[:60]!r} is not understood and ignored")
         position = as_unfinished(self.game.position)
-        seconds = (
-            None
-            if position is None
-            else request.thinking_seconds(position, self.options[self.dialect.overhead] / 1000)
-        )
-        search.limit(
-            seconds,
-            is_endless=request.is_infinite or (not request.is_limited and self._visits is None),
-        )
+        seconds, lag = None, self.options[self.dialect.overhead] / 1000
+        if position is not None:
+            seconds = request.thinking_seconds(position, lag)
+        is_unlimited = not request.is_limited and self._visits is None
+        search.limit(seconds, is_endless=request.is_infinite or is_unlimited)
         if not self._wait(search, self.game.session.can_think, patience):
             return self._answer_unprepared()
         if self._megabytes != self.options[self.dialect.memory]:
@@ -318,31 +263,25 @@ class UciEngine:
     def _wait(
         self, search: SearchControl, is_over: Callable[[], bool], patience: float | None
     ) -> bool:
-        """Carry out the lines that come until something is over; False where an answer is due
-        first, or none any more."""
+        """Handle input lines until `is_over()`; return False if the search must be answered before,
+        or not at all."""
         while not is_over():
             search.should_stop()
-            if (
-                self._has_quit
-                or self._write.is_closed
-                or search.is_stopped
-                or (patience is not None and search.is_over_after(patience))
-            ):
+            is_late = patience is not None and search.is_over_after(patience)
+            if self._has_quit or self._write.is_closed or search.is_stopped or is_late:
                 return False
             time.sleep(WAIT_SECONDS)
         return True
 
     def _answer_unprepared(self) -> str | None:
-        """Return an answer without a network, for a search that must end before it is ready: a
-        legal move, which loses no game by itself as silence does."""
+        """Return the answer of a search that must end before the network is ready: any legal move,
+        since silence would lose the game."""
         if self._has_quit or self._write.is_closed:
             return None
-        with importing:  # the game may still be in the making
+        with importing:  # the game may still be loading
             from azero.players.notation import first_legal_move
 
-        words = (
-            self._pending_position if self._pending_position is not None else self._last_position
-        )
+        words = self._pending_position or self._last_position
         try:
             name = first_legal_move(self.dialect.name, words)
         except ValueError as error:
@@ -363,13 +302,13 @@ class UciEngine:
             return f"bestmove {self.dialect.no_move}"
         restriction = self._restriction(position, request.names)
         analysis = self._think(position, request, search, restriction)
-        if not analysis.moves:
-            unsearched = best_unsearched(position, analysis, restriction)
-            return f"bestmove {self.game.notation.format_line(position, [unsearched])[0]}"
-        best = analysis.moves[0]
-        if self.dialect.centipawns(best.value) <= -self.options[RESIGN_VALUE]:
-            return f"bestmove {self.dialect.no_move}"
-        names = self.game.notation.format_line(position, best.line[:2])
+        line: tuple[int, ...] = (best_action(position, analysis, restriction),)
+        if analysis.moves:
+            best = analysis.moves[0]
+            if self.dialect.centipawns(best.value) <= -self.options[RESIGN_VALUE]:
+                return f"bestmove {self.dialect.no_move}"
+            line = best.line[:2]
+        names = self.game.notation.format_line(position, line)
         return f"bestmove {names[0]}" + (f" ponder {names[1]}" if len(names) > 1 else "")
 
     def _think(
@@ -379,11 +318,7 @@ class UciEngine:
         search: SearchControl,
         restriction: Restriction | None,
     ) -> Analysis:
-        bounds = [
-            bound
-            for bound in (request.most_visits, None if request.is_infinite else self._visits)
-            if bound is not None
-        ]
+        bounds = (request.most_visits, None if request.is_infinite else self._visits)
 
         def report(analysis: Analysis) -> None:
             search.depth = analysis.depth
@@ -394,7 +329,7 @@ class UciEngine:
 
         return self.game.session.think(
             position,
-            Limits(visits=min(bounds, default=None)),
+            Limits(visits=min((b for b in bounds if b is not None), default=None)),
             should_stop=search.should_stop,
             on_progress=report,
             progress_seconds=PROGRESS_SECONDS,
@@ -402,22 +337,20 @@ class UciEngine:
         )
 
     def _restriction(self, position: Position, names: Sequence[str]) -> Restriction | None:
-        """Return what leaves the moves of searchmoves, None without any; those that are not legal
-        are named and passed over."""
+        """Return the restriction to the moves of searchmoves, None without any; illegal ones are
+        reported and ignored."""
         chosen = []
         for name in names:
             try:
                 chosen.append(self.game.notation.parse_move(position, name))
             except ValueError as error:
                 self._tell(f"searchmoves: {error}")
-        return (
-            Restriction.first_move(chosen, position.to_play, position.legal.size)
-            if chosen
-            else None
-        )
+        if not chosen:
+            return None
+        return Restriction.first_move(chosen, position.to_play, position.legal.size)
 
     def _scores(self, position: Position, moves: Sequence[MoveInfo]) -> list[str]:
-        """Return the scores of moves in the protocol's words."""
+        """Return the scores of moves as the protocol writes them."""
         scores = [f"cp {self.dialect.centipawns(move.value)}" for move in moves]
         if not self.options[SHOW_WDL]:
             return scores
@@ -432,7 +365,7 @@ class UciEngine:
 
 
 def _patience(request: GoRequest) -> float | None:
-    """Return how long a search waits for its network: the time it was given, or half of what is
-    left on the clock; None is as long as it takes."""
+    """Return how many seconds a search waits for its network: its move time, or half of what is
+    left on the clock; None is without limit."""
     left = request.clock.limit_seconds
     return request.seconds if left is None else left / 2

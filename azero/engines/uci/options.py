@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option, a whole number within bounds or, where it has none, a switch."""
+    """One option: an integer within bounds or, without bounds, a switch."""
 
     name: str
     default: int
@@ -17,31 +18,24 @@ class Option:
     def describe(self) -> str:
         """Return the line that declares it."""
         if self.bounds is None:
-            return (
-                f"option name {self.name} type check default {'true' if self.default else 'false'}"
-            )
-        return (
-            f"option name {self.name} type spin default {self.default} min {self.bounds[0]} max "
-            f"{self.bounds[1]}"
-        )
+            kind, values = "check", f"default {'true' if self.default else 'false'}"
+        else:
+            kind, (low, high) = "spin", self.bounds
+            values = f"default {self.default} min {low} max {high}"
+        return f"option name {self.name} type {kind} {values}"
 
     def parse(self, text: str) -> int:
         """Return the value that `text` means.
 
         Raises:
-          ValueError: it is none of the option's; what is allowed is named.
+          ValueError: it is not allowed; the allowed values are named.
         """
         if self.bounds is None:
             if text.lower() not in ("true", "false"):
                 raise ValueError(f"{self.name} is true or false, not {text[:20]!r}")
             return int(text.lower() == "true")
         low, high = self.bounds
-        digits = text.removeprefix("-")
-        if (
-            not (digits.isascii() and digits.isdigit())
-            or len(digits) > 9
-            or not low <= int(text) <= high
-        ):
+        if re.fullmatch(r"-?[0-9]{1,9}", text) is None or not low <= int(text) <= high:
             raise ValueError(
                 f"{self.name} is a whole number from {low} to {high}, not {text[:20]!r}"
             )
@@ -56,18 +50,6 @@ SHOW_WDL = Option("UCI_ShowWDL", 0)
 RESIGN_VALUE = Option("ResignValue", 99_999, (0, 99_999))
 """Deficit in centipawns at which the engine resigns (the name and the default, never, are
 YaneuraOu's)."""
-
-
-def hash_option(name: str) -> Option:
-    """Return the option for the memory of the tree in MiB, which the two protocols call
-    differently."""
-    return Option(name, 1024, (1, 1 << 20))
-
-
-def overhead_option(name: str) -> Option:
-    """Return the option for the milliseconds kept back from every clock: Move Overhead in
-    Stockfish, NetworkDelay in YaneuraOu."""
-    return Option(name, 100, (0, 10_000))
 
 
 class UciOptions:
@@ -85,9 +67,9 @@ class UciOptions:
         """Return the lines that declare the options."""
         return [option.describe() for option in self._options.values()]
 
-    def set(self, words: Sequence[str]) -> Option:
-        """Carry out the arguments of setoption, "name NAME value VALUE", and return the option;
-        names may have blanks, and capitals do not matter.
+    def set(self, words: Sequence[str]) -> None:
+        """Carry out the arguments of setoption, "name NAME value VALUE"; names may have blanks, and
+        upper and lower case are equal.
 
         Raises:
           ValueError: there is no such option, or the value is not one of its own.
@@ -104,4 +86,3 @@ class UciOptions:
                 f"{', '.join(known.name for known in self._options.values())}"
             )
         self._values[name.lower()] = option.parse(value)
-        return option

@@ -9,8 +9,7 @@ from azero.engines.lines import InputLine, LineReader
 
 
 class SearchControl:
-    """One search, from the side of who holds the clock. The search asks it after every batch of
-    leaves whether to stop."""
+    """Decides when one search stops; the search asks it after every batch of leaves."""
 
     def __init__(
         self,
@@ -31,7 +30,7 @@ class SearchControl:
           is_endless: only `stop` ends the search.
           ponders: only `stop` ends it before `ponderhit`.
           seconds: to think; None is without limit. After `ponderhit` they are counted from there.
-          depth: mean length of the descents that ends the search; None is none.
+          depth: mean length of the descents at which the search ends; None for no limit.
           is_closed: whether the reader is gone.
         """
         self.depth = 0.0

@@ -1,5 +1,4 @@
-"""Answers of the web application that are no plain JSON: the events of a search, and errors, each
-one plain sentence."""
+"""Responses of the web application: the events of a search, and errors as one sentence of JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from azero.games.quoting import shorten
 
 
 class Events(StreamingResponse):
-    """The events of a search, which `stop` ends when the page goes."""
+    """The events of a search; `stop` is set when the page disconnects."""
 
     def __init__(self, body: AsyncIterator[str], stop: threading.Event) -> None:
         super().__init__(body, media_type="text/event-stream")

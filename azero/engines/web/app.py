@@ -1,6 +1,6 @@
-"""The web application: pages, requests for games as JSON, searches as server-sent events.
+"""The web application: pages, games as JSON, searches as server-sent events.
 
-Nothing here loads JAX: the page is there before that.
+Nothing here loads JAX, so that the page is served at once.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 STATIC = str(files("azero.engines.web").joinpath("static"))
 Work = Callable[["WebGame", Callable[[str, dict[str, Any]], None], threading.Event], None]
-"""A search: (game, function that sends an event, stop) -> nothing, in a thread of its own."""
+"""A search: (game, function that sends an event, stop) -> None; it runs in a thread."""
 
 
 class Application:
-    """The routes, and what they share."""
+    """The routes and the state that they share."""
 
     def __init__(self, names: tuple[str, ...], limits: WebLimits) -> None:
         self.limits = limits
@@ -75,7 +75,7 @@ class Application:
         return FileResponse(f"{STATIC}/index.html")
 
     async def _server(self, request: Request) -> Response:
-        """Say how far the server is and what it offers."""
+        """Return whether the server is ready, and what it offers."""
         if not self.service.is_ready():
             return JSONResponse({"state": "starting"})
         service = self.service.result()
@@ -97,7 +97,7 @@ class Application:
         return await _described(game, status=201)
 
     async def _open(self, request: Request) -> Response:
-        """Open the record in the body; `name` in the query says of which kind it is."""
+        """Open the record in the body; the suffix of `name` in the query is its format."""
         from azero.engines.web.records import read_record
 
         service, query = self._ready(), request.query_params
@@ -113,7 +113,7 @@ class Application:
         return await _described(self._game(request))
 
     async def _play(self, request: Request) -> Response:
-        """Play a move; the page says after how many moves, so that a second click does nothing."""
+        """Play a move; the request names the ply, so that a second click does nothing."""
         fields, game = await self._fields(request), self._game(request)
         name, ply = text_of(fields, "move", 20), integer_of(fields, "ply", 0, self.limits.moves)
 
@@ -166,7 +166,7 @@ class Application:
         return Response(text, media_type="text/plain", headers={"content-disposition": disposition})
 
     async def _run(self, request: Request) -> Response:
-        """Return how the run of a network goes."""
+        """Return the progress of the run of a network."""
         from azero.engines.web.runs import describe_run
 
         offer = self._ready().offer(request.path_params["network"])
@@ -214,7 +214,7 @@ class Application:
         return b"".join(chunks)
 
     def _stream(self, game: WebGame, work: Work) -> Response:
-        """Answer with the events of a search, which ends when the page goes."""
+        """Respond with the events of a search, which stops when the page disconnects."""
         self._ready().use(game.network)
         if not self._room.acquire(blocking=False):
             raise Refusal(503, "too many searches at once; try again in a moment")

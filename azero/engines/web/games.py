@@ -1,5 +1,5 @@
-"""A visitor's game: its line of moves with a place in it, who resigned, and one change or search at
-a time."""
+"""A visitor's game: its line of moves, the current ply, a resignation; one change or search at a
+time."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ from typing import Any, NamedTuple
 
 from azero.engines.limits import Settings
 from azero.engines.session import Session
-from azero.engines.web.adapter import Adapter, Outcome
+from azero.engines.web.adapter import Outcome
+from azero.engines.web.go_adapter import GoAdapter
 from azero.engines.web.networks import Network
+from azero.engines.web.squares_adapter import SquaresAdapter
 from azero.games.position import Position
 from azero.report.boards import CELL, MARGIN
+
+Adapter = GoAdapter | SquaresAdapter
+"""A game in progress as the browser needs it: moves and results as text, the board as a diagram."""
 
 
 class Turn(NamedTuple):
@@ -30,18 +35,18 @@ class Turn(NamedTuple):
 
 
 class WebGame:
-    """One game. The line of moves may go on after the current position: what was taken back can be
-    played again."""
+    """One game. The line of moves may continue after the current position: moves that were taken
+    back can be replayed."""
 
     def __init__(self, network_key: str, network: Network, adapter: Adapter) -> None:
         """Begin with what `adapter` has played so far."""
         self.key = secrets.token_urlsafe(12)
         self.network_key, self.network, self.adapter = network_key, network, adapter
         self.settings = Settings()
-        """Of resignation."""
+        """Used for resignation only."""
         self.players = ("", "")
         self.note = ""
-        """What a visitor should know of the game."""
+        """A remark for the visitor."""
         self.used = time.monotonic()
         self.stated_result = ""
         """The result in the record that was opened."""
@@ -53,7 +58,7 @@ class WebGame:
         for position, (colour, action) in zip(positions, adapter.moves, strict=False):
             self.line.append(self._turn(position, colour, action))
         self._ending = self.outcome
-        """How the line ended, wherever the current position is."""
+        """How the line ended, whatever the current position is."""
 
     @property
     def session(self) -> Session:
@@ -76,7 +81,7 @@ class WebGame:
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
-        """Have the game alone: a search that runs ends first."""
+        """Lock the game for a change; a running search is stopped first."""
         for stop in list(self._searches):
             stop.set()
         with self._lock:
@@ -85,7 +90,7 @@ class WebGame:
 
     @contextlib.contextmanager
     def searching(self, stop: threading.Event) -> Iterator[None]:
-        """Have the game alone until somebody wants to change it, which sets `stop`."""
+        """Lock the game for a search; a change or another search sets `stop`."""
         for other in list(self._searches):
             other.set()
         self._searches.add(stop)
@@ -97,8 +102,8 @@ class WebGame:
             self._searches.discard(stop)
 
     def play(self, action: int) -> None:
-        """Play a move of the side to move; moves that were taken back are forgotten, if it is
-        another.
+        """Play a move of the side to move; a move that differs from the line cuts the line off
+        there.
 
         Raises:
           ValueError: the game is over, or the move is not legal.
@@ -118,7 +123,7 @@ class WebGame:
         """Make the position after `ply` moves of the line the current one.
 
         Raises:
-          ValueError: the line has not so many moves.
+          ValueError: the line is shorter.
         """
         if not 0 <= ply <= len(self.line):
             raise ValueError(f"this game has {len(self.line)} moves; there is no move {ply}")
@@ -130,7 +135,7 @@ class WebGame:
             self.adapter.play(turn.colour, turn.action)
 
     def resign(self, colour: int) -> None:
-        """Give the game up for one side.
+        """Resign for one side.
 
         Raises:
           ValueError: the game is over.

@@ -28,6 +28,7 @@ class GoAdapter:
 
     name = "go"
     suffix = ".sgf"
+    """Suffix of saved games."""
     sides = ("Black", "White")
 
     def __init__(self, network: Network, komi: float | None = None, handicap: int = 0) -> None:
@@ -134,7 +135,14 @@ class GoAdapter:
         players: tuple[str, str],
         stated: str = "",
     ) -> str:
-        """Return a game from this one's beginning as SGF."""
+        """Return a game from the first position of this one as SGF.
+
+        Args:
+          moves: colour and action of each.
+          outcome: how it ended, if it did here.
+          players: names of the first and the second mover.
+          stated: else the result in the record from which it was opened.
+        """
         result = stated if outcome is None else format_result(rewards_of(outcome), outcome.reason)
         return go_record.format_game(self.game, result, players, moves) + "\n"
 

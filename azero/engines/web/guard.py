@@ -1,5 +1,5 @@
-"""Who may use the server: checks of the Host and Origin headers, the token, and the headers that
-every answer has."""
+"""Access control: checks of the Host and Origin headers, the token, and the headers of every
+response."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Refusal(Exception):
 
 
 class Guard:
-    """Passes on to the application what it may answer, and refuses the rest with one sentence of
-    JSON."""
+    """Middleware that passes allowed requests to the application, and refuses others with one
+    sentence of JSON."""
 
     def __init__(self, app: ASGIApp, token: str | None = None) -> None:
-        """Guard `app`; with a `token` any host name is right, since only the visitors know it."""
+        """Guard `app`; with a `token` any host name is allowed, because only visitors know it."""
         self._app = app
         self._token = token
 
@@ -121,7 +121,7 @@ async def _answer(send: Send, status: int, message: str) -> None:
 
 
 async def _redirect(send: Send, path: str, token: str) -> None:
-    """Go on without the token in the address: it would stay in the history of the browser."""
+    """Redirect to the address without the token, which would stay in the browser's history."""
     cookie = f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict"
     target = "/" + path.lstrip("/")
     headers = [(b"location", target.encode("ascii", "replace")), (b"set-cookie", cookie.encode())]

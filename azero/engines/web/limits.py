@@ -1,5 +1,5 @@
-"""Limits of the web server: what one visitor may ask for, and what all of them together may
-occupy. Choices unless a source is given."""
+"""Limits of the web server: for one visitor's requests, and for the resources that all visitors
+share. Our own choices unless a source is given."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class WebLimits:
-    """What the server allows."""
+    """Limits of the server."""
 
     visits: int = 10_000
     """Visits of one search, those kept from earlier moves included."""
@@ -25,9 +25,9 @@ class WebLimits:
     moves: int = 600
     """Moves of a game; each position of 19x19 takes 13 KB (measured)."""
     games: int = 64
-    """Games in memory; beyond that the one that was left longest is forgotten."""
+    """Games in memory; beyond that the least recently used one is deleted."""
     idle_seconds: float = 6 * 3600.0
-    """A game that nobody looked at for so long is forgotten."""
+    """A game is deleted after this time without a request."""
     searches: int = 64
     """Searches that run or wait for their turn."""
     connections: int = 256

@@ -23,18 +23,18 @@ from azero.players.clock import Clock
 from azero.players.player import Decision, Move
 from azero.players.points import PointsEstimate
 from azero.players.specs import ThinkerSpec, load_any_thinker
-from azero.players.thinking import Analysis, Limits, Restriction
+from azero.players.thinking import Analysis, Limits, Restriction, empty_analysis
 from azero.players.tree_player import TreePlayer
 from azero.settings import Config
 
 T = TypeVar("T")
 SLICE_SECONDS = 0.5
-"""A search makes room for the next one after so long; a choice."""
+"""A search lets a waiting one go first after this time; our choice."""
 _POLL_SECONDS = 0.05
 
 
 class Turns:
-    """A lock that is given in the order in which it is asked for."""
+    """A fair lock: waiting threads get it in the order in which they asked for it."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -42,12 +42,12 @@ class Turns:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether somebody waits for the holder to make room."""
+        """Whether another thread waits for the lock."""
         return len(self._queue) > 1
 
     @property
     def is_taken(self) -> bool:
-        """Whether somebody holds it."""
+        """Whether the lock is held."""
         return bool(self._queue)
 
     def take(self, should_stop: Callable[[], bool]) -> bool:
@@ -63,7 +63,7 @@ class Turns:
         return True
 
     def give(self) -> None:
-        """Give the lock to the next one."""
+        """Release the lock to the next thread."""
         with self._changed:
             self._queue.popleft()
             self._changed.notify_all()
@@ -111,7 +111,7 @@ class Network:
         return player is self._warm
 
     def unload(self) -> None:
-        """Give up the programs and all trees; they are made again when somebody thinks."""
+        """Drop the programs and all trees; the next search makes them again."""
         with self._lock:
             self._loading = self._warm = None
             players, self._players = list(self._players), OrderedDict()
@@ -120,7 +120,7 @@ class Network:
 
     @property
     def state(self) -> str:
-        """Where it stands: compiling, ready or failed."""
+        """compiling, ready or failed."""
         loading = self._loading
         if loading is None or not loading.is_ready():
             return "compiling"
@@ -128,7 +128,7 @@ class Network:
 
     @property
     def problem(self) -> str | None:
-        """Why it cannot be loaded; None if it can, or that is not known yet."""
+        """Why it cannot be loaded; None if it can, or while it is being loaded."""
         loading = self._loading
         if loading is None or not loading.is_ready():
             return None
@@ -156,8 +156,8 @@ class Network:
         return GamePlayer(self)
 
     def keep(self, player: GamePlayer) -> None:
-        """Note that `player` uses its tree, and forget the tree that was left longest if there are
-        too many."""
+        """Mark the tree of `player` as most recently used; drop the least recently used ones beyond
+        the limit."""
         with self._lock:
             self._players[player] = None
             self._players.move_to_end(player)
@@ -168,7 +168,7 @@ class Network:
 
 
 class GamePlayer:
-    """The player of one game: its own tree, and the programs and the turn of a `Network`."""
+    """The player of one game: its own tree, with the programs and the lock of a `Network`."""
 
     def __init__(self, network: Network) -> None:
         self.name = network.spec.name
@@ -178,7 +178,7 @@ class GamePlayer:
         """The tree was made before all programs were compiled."""
 
     def forget(self) -> None:
-        """Give up the tree; the next search begins another."""
+        """Drop the tree; the next search begins another."""
         self._own = None
 
     def reset(self) -> None:
@@ -224,7 +224,7 @@ class GamePlayer:
     ) -> Analysis:
         """Search `position` as `Thinker` says, in turns with the network's other games; `seconds`
         are those of its own turns."""
-        analysis = _nothing(position)
+        analysis = empty_analysis(position)
         seconds, playouts = 0.0, 0
         while True:
             tree = self._tree(should_stop)
@@ -278,14 +278,9 @@ class GamePlayer:
 
 
 def _rest(limits: Limits, seconds: float, playouts: int) -> Limits:
-    """Return what `limits` leave after so many seconds and playouts."""
+    """Return what remains of `limits` after these seconds and playouts."""
     return Limits(
         limits.visits,
         None if limits.playouts is None else limits.playouts - playouts,
         None if limits.seconds is None else limits.seconds - seconds,
     )
-
-
-def _nothing(position: Position) -> Analysis:
-    """Return the analysis of a search that was ended before it began."""
-    return Analysis((), 0.0, 0, 0, 0.0, np.zeros(position.game.num_actions, np.float32))

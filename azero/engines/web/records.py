@@ -39,7 +39,7 @@ def read_record(name: str, content: bytes) -> Record:
     """Read the first game of a file called `name`.
 
     Raises:
-      ValueError: it is no record of a known kind, or not a valid one; the place is named.
+      ValueError: the format is unknown, or the record is not valid; the place is named.
     """
     suffix = "." + name.rpartition(".")[2].lower()
     if suffix not in SUFFIXES:

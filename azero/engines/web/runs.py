@@ -1,4 +1,4 @@
-"""A run as the page shows it: how far it is, its curves, its newest games."""
+"""A run as the page shows it: its progress, its curves, its newest games."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def sample_record(workdir: Path, iteration: int, number: int) -> Record:
     """Return one of the newest games of a run as a record.
 
     Raises:
-      Refusal: there is none of this number.
+      Refusal: there is no such game.
       ValueError: a file of the run is damaged; it is named.
     """
     for found, place, game in newest_games(load_run(workdir)):

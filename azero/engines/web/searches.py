@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from azero.engines.kata.result import leads, owners
-from azero.engines.moves import best_unsearched, win_rate
+from azero.engines.moves import best_action, win_rate
 from azero.engines.web.games import WebGame
 from azero.games.go.rules import Go
 from azero.games.position import Position
@@ -32,7 +32,7 @@ PROGRESS_SECONDS = 0.25
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """What a visitor wants to know."""
+    """The settings of a search."""
 
     limits: Limits
     plays: bool = False
@@ -41,8 +41,8 @@ class SearchRequest:
 
 
 def think(game: WebGame, request: SearchRequest, push: Push, stop: threading.Event) -> None:
-    """Think about the current position; events "status", "analysis" and, if the network plays,
-    "game" tell the page. Ends early, without a move, once `stop` is set.
+    """Search the current position; the page gets the events "status", "analysis" and, if the
+    network plays, "game". Ends early, without a move, once `stop` is set.
 
     Raises:
       ValueError: the game is over.
@@ -72,7 +72,7 @@ def think(game: WebGame, request: SearchRequest, push: Push, stop: threading.Eve
 
 
 def _wait(game: WebGame, push: Push, stop: threading.Event) -> bool:
-    """Wait for the network, and say so; return whether it can think."""
+    """Wait for the network, with a status event; return whether it is ready."""
     network = game.network
     if network.state != "ready":
         push("status", {"state": "compiling"})
@@ -82,30 +82,29 @@ def _wait(game: WebGame, push: Push, stop: threading.Event) -> bool:
 
 
 def _play(game: WebGame, position: Position, analysis: Analysis) -> None:
-    """Play the best move, or resign where it has been hopeless for some moves."""
+    """Play the best move, or resign by the rule of `Settings.wants_to_resign`."""
     colour = position.to_play
     if analysis.visits > 1 and game.settings.wants_to_resign(colour, analysis.value):
         game.resign(colour)
         return
-    best = analysis.moves[0].action if analysis.moves else None
-    game.play(best_unsearched(position, analysis, None) if best is None else best)
+    game.play(best_action(position, analysis))
 
 
 class _Reporter:
-    """Tells the page what the search of one position has found so far."""
+    """Sends the progress of the search of one position to the page."""
 
     def __init__(self, game: WebGame, position: Position, root: dict[str, Any], push: Push) -> None:
         self._game, self._position, self._root, self._push = game, position, root, push
 
     def report(self, analysis: Analysis) -> None:
-        """Tell what is known without another call of the network: this runs in its turn."""
+        """Send the progress without another call of the network, whose lock the search holds."""
         found = format_analysis(self._game, self._position, analysis) | self._root
         if isinstance(self._position.game, Go) and "scoreLead" not in self._root:
             _add_leads(found, self._position.game, analysis, None)
         self._push("analysis", found)
 
     def finish(self, analysis: Analysis) -> None:
-        """Tell the end of the search, with the leads after its moves."""
+        """Send the final result, with the leads after its moves."""
         found = format_analysis(self._game, self._position, analysis) | self._root
         add_leads(found, self._game, self._position, analysis)
         self._push("analysis", found)
@@ -195,8 +194,8 @@ def _rounded(share: float) -> float:
 
 
 def review(game: WebGame, visits: int, push: Push, stop: threading.Event) -> None:
-    """Think about every position of the line; events "analysis" tell what is thought of it, events
-    "move" what each move gave away. The current position stays.
+    """Search every position of the line; the page gets an event "analysis" for each, and an event
+    "move" with the loss of each move. The current position stays.
 
     Raises:
       StartError: the network cannot be loaded.
@@ -236,8 +235,8 @@ def _review(game: WebGame, limits: Limits, push: Push, stop: threading.Event) ->
 
 
 def _judge_move(game: WebGame, ply: int, before: Analysis, after: Analysis) -> dict[str, Any]:
-    """Return what the move that led to `ply` gave away, as a share of games won, and the first
-    mover's chances after it."""
+    """Return the loss in win rate of the move that led to `ply`, and the first mover's win rate
+    after it."""
     turn, is_same_side = game.line[ply - 1], game.position.to_play == game.line[ply - 1].colour
     value_after = after.value if is_same_side else -after.value
     best = before.moves[0].action if before.moves else turn.action

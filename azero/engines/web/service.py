@@ -1,5 +1,5 @@
-"""What the server has in memory: the networks that visitors may choose, those that are loaded, and
-the visitors' games."""
+"""The server's memory: networks that visitors may choose, those that are loaded, and the visitors'
+games."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from azero.settings import Config
 SMALLEST, LARGEST = 5, 19
 """Boards offered with a network that plays any."""
 LOOK_SECONDS = 10.0
-"""Time between two looks at the checkpoints of a run."""
+"""Seconds between two scans of the checkpoints of a run."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Offer:
 
     @property
     def workdir(self) -> Path | None:
-        """The directory of its run, if it is one that has metrics."""
+        """The directory of its run; None without metrics."""
         if isinstance(self.spec, CheckpointSpec) and (self.spec.workdir / METRICS).exists():
             return self.spec.workdir
         return None
@@ -60,7 +60,7 @@ class Offer:
         """Return the directory of its run.
 
         Raises:
-          Refusal: it is none.
+          Refusal: it is not a run.
         """
         if self.workdir is None:
             raise Refusal(404, f"{self.title} is not a run: it has no metrics")
@@ -74,7 +74,7 @@ class Offer:
 
 
 class NewGame(NamedTuple):
-    """What game a visitor wants."""
+    """The settings of a new game."""
 
     network: str
     iteration: int | None = None
@@ -95,7 +95,7 @@ def find_player(name: str) -> ThinkerSpec:
     network, a player as in matches.
 
     Raises:
-      ValueError: there is none.
+      ValueError: there is no such player, or it is an external program.
     """
     spec = parse_player(name)
     if not isinstance(spec, ThinkerSpec):
@@ -133,7 +133,7 @@ class Service:
         self.network(NewGame("0")).begin()
 
     def describe(self) -> dict[str, Any]:
-        """Return what visitors may choose; every page asks for it again and again."""
+        """Return what visitors may choose; pages poll it."""
         return {
             "networks": [self._describe(offer) for offer in self.offers.values()],
             "limits": {
@@ -162,10 +162,10 @@ class Service:
         }
 
     def _iterations(self, offer: Offer) -> list[int]:
-        """Return the iterations of its run, which are looked up now and then."""
+        """Return the iterations of its run; the list is refreshed every LOOK_SECONDS."""
         looked, known = self._known_iterations.get(offer.key, (-math.inf, []))
         if time.monotonic() - looked > LOOK_SECONDS:
-            with contextlib.suppress(CheckpointError):  # a run that is being moved or begun again
+            with contextlib.suppress(CheckpointError):  # a run that is being moved or restarted
                 known = offer.iterations()
             self._known_iterations[offer.key] = (time.monotonic(), known)
         return known
@@ -203,8 +203,8 @@ class Service:
         return network
 
     def use(self, network: Network) -> None:
-        """Note that `network` is about to be loaded or to think; the one that was left longest is
-        unloaded if there are too many."""
+        """Mark `network` as most recently used; unload the least recently used ones beyond the
+        limit."""
         with self._lock:
             self._loaded[network] = None
             self._loaded.move_to_end(network)
@@ -277,7 +277,7 @@ class Service:
             return game
 
     def _keep(self, game: WebGame) -> WebGame:
-        """Keep a new game, and forget those that were left too long or are too many."""
+        """Store a new game; delete games that are idle for too long or beyond the limit."""
         oldest = time.monotonic() - self.limits.idle_seconds
         with self._lock:
             self._games[game.key] = game

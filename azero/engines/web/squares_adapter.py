@@ -26,7 +26,7 @@ from azero.report.boards import draw_board
 from azero.report.pieces import DiagramNotation, draw_pieces, notation
 
 FILES, RANKS = "abc", "123"
-"""Of tic-tac-toe."""
+"""Files and ranks of tic-tac-toe."""
 
 
 class SquaresAdapter:
@@ -169,7 +169,7 @@ class SquaresAdapter:
         players: tuple[str, str],
         stated: str = "",
     ) -> str:
-        """Return a game from this one's beginning as PGN or CSA.
+        """Return a game from the first position of this one as PGN or CSA; see `GoAdapter.text`.
 
         Raises:
           ValueError: there is no format for this game.
@@ -218,7 +218,7 @@ def _position_of(game: Game, text: str) -> Position:
     """Return the position that a FEN or SFEN describes.
 
     Raises:
-      ValueError: it is none of this game, or a finished one.
+      ValueError: it is not a position of this game, or the game is over there.
     """
     if not isinstance(game, ReadsPositions):
         raise ValueError(f"{game.name} begins from its usual position only")

@@ -1,10 +1,10 @@
 """Gaussian-process optimisation of noisy matches.
 
-The strength of a player over its settings is a Gaussian process with a Matern kernel (nu 5/2), a
-length for each setting; its matches are observations in Elo with the variance of their binomial
-scores. The next settings are those with the highest expected improvement over the best mean of the
-settings tried so far (Mockus 1975; with noise as in Snoek et al. 2012, "Practical Bayesian
-Optimization"). AlphaGo, AlphaGo Zero and AlphaZero were tuned by such a process (Chen et al. 2018,
+A player's strength as a function of its settings is a Gaussian process with a Matern kernel (nu
+5/2) and a length scale per setting. A match is an observation in Elo, whose noise is the binomial
+variance of its score. The next settings maximise the expected improvement over the best posterior
+mean of those tried so far (Mockus 1975; with noise as in Snoek et al. 2012, "Practical Bayesian
+Optimization"). AlphaGo, AlphaGo Zero and AlphaZero were tuned in this way (Chen et al. 2018,
 "Bayesian Optimization in AlphaGo").
 
 Every proposal is a function of the seed, its number and the results before it.
@@ -23,17 +23,17 @@ from azero.match.elo import ELO_SCALE, elo_difference
 from azero.match.score import Tally
 
 _UNIT = 100.0
-"""Elo points that are 1 to the process."""
+"""Elo points per unit of the process."""
 _AMPLITUDES = (0.1, 10.0)
-"""Bounds of its variance, in units squared: settings are worth between 30 and 300 Elo."""
+"""Bounds of the prior variance, in units squared: settings are worth between 30 and 300 Elo."""
 _LENGTHS = (0.1, 3.0)
-"""Bounds of its lengths, in ranges of a setting."""
+"""Bounds of the length scales, as fractions of a setting's range."""
 _RESTARTS = 1
-"""Starting points of the search for both."""
+"""Restarts of the maximisation of the likelihood."""
 _CANDIDATES = 2048
-"""Points at which the improvement is computed, and as many near the best one."""
+"""Points over the cube at which the improvement is computed, and as many near the best."""
 _NEAR = 0.05
-"""Standard deviation of the latter, in ranges."""
+"""Standard deviation of those near the best, as a fraction of a range."""
 
 
 class Observation(NamedTuple):
@@ -47,15 +47,15 @@ class Observation(NamedTuple):
 
 
 def elo_of(tally: Tally) -> tuple[float, float]:
-    """Return a match's Elo difference and its standard error, by the delta method from the binomial
-    variance of the score; half a win and half a loss are added, so that both are finite."""
+    """Return a match's Elo difference and its standard error (delta method, binomial variance of
+    the score). Half a win and half a loss are added, so that both are finite."""
     games = tally.games + 1
     score = (tally.wins + tally.draws / 2 + 0.5) / games
     return elo_difference(score), 1.0 / (ELO_SCALE * math.sqrt(games * score * (1.0 - score)))
 
 
 class Posterior:
-    """The process after some observations."""
+    """The process given observations."""
 
     def __init__(self, observations: Sequence[Observation]) -> None:
         """Fit the kernel by maximum likelihood.
@@ -69,7 +69,7 @@ class Posterior:
         self._mean = float(np.average(elos, weights=noise**-2.0))
         self._process = _make_process(self._points.shape[1], noise**2)
         with warnings.catch_warnings():
-            # A length or variance at its bound is no failure: few matches say little of them.
+            # A length or variance at its bound is no failure: few matches determine them poorly.
             warnings.simplefilter("ignore")
             self._process.fit(self._points, (elos - self._mean) / _UNIT)
 
@@ -140,10 +140,10 @@ def propose(
 
     Args:
       observations: the results that it may depend on.
-      waiting: points that are being tried at once with it: they count as observed, with the mean of
-        the process and the noise of the other matches, so that this one goes elsewhere.
+      waiting: points of matches in progress. They count as observed, at the posterior mean and with
+        the median noise, so that this trial goes elsewhere.
       number: of the trial, from 0.
-      num_first: trials that are spread evenly before the process proposes any.
+      num_first: evenly spread trials before the process proposes any.
       dimensions: D.
       seed: of all draws.
     """

@@ -13,7 +13,7 @@ from tyro.conf import Positional
 from azero.players.clock import NO_CLOCK, TimeControl
 
 _MAY_CHANGE = ("trials", "confirm_games", "out", "workers")
-"""What a tuning that is continued may have otherwise."""
+"""Options that may differ when a tuning is continued."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class TuneRequest:
     """Settings in the player's name and their ranges: NAME=LOW..HIGH, with :log for one that is
     searched by its logarithm ("pb-c-init=0.3..3:log")."""
     against: str | None = None
-    """The opponent; default the player as it is named."""
+    """The opponent; the player with the settings in its name by default."""
     trials: int = 30
-    """Matches; a tuning that is continued may have more."""
+    """Matches; more may be asked for later, to continue a tuning."""
     first_trials: int = 8
     """Matches at evenly spread settings, before the process proposes any."""
     games: int = 40
@@ -37,24 +37,24 @@ class TuneRequest:
     at_once: int = 1
     """Matches at once. Those of a round are proposed together, so this decides what is tried."""
     confirm_games: int = 400
-    """Games of the winner against the opponent after the last trial, from openings of their own; 0
-    is none."""
+    """Games of the best settings against the opponent after the last trial, from other openings; 0
+    for none."""
     random_plies: int = 4
     """Random legal moves at the start of every pair of games."""
     temperature_moves: int = 0
-    """Moves, including the random ones, that a network draws from its search."""
+    """Moves, including the random ones, that a network samples from its visit counts."""
     komi: float | None = None
     """Go: points for White; default as in `azero match`."""
     size: int | None = None
-    """Go: points per side; the same."""
+    """Go: points per side; likewise."""
     clock: Annotated[TimeControl, tyro.conf.arg(name="")] = NO_CLOCK
-    """Games by the clock."""
+    """Time control; none by default."""
     seed: int = 0
-    """Of what is tried and of the games."""
+    """Seed of the trials and of the games."""
     timeout: float = 60.0
-    """Seconds a program may take for an answer."""
+    """Seconds a program may take to answer."""
     workers: int = 1
-    """Games of a match at once, if it is one of single games."""
+    """Games of a match at once, where games are played singly."""
     out: Path = Path("runs/tuning")
     """Directory of the matches, their results and the picture; the same command continues."""
 

@@ -19,13 +19,13 @@ class Parameter:
     """A setting and its range."""
 
     name: str
-    """As the player's name has it."""
+    """As in the player's name."""
     low: float
     high: float
     is_log: bool = False
-    """Whether steps are by a factor."""
+    """Whether it is searched by its logarithm."""
     is_whole: bool = False
-    """Whether it is a whole number."""
+    """Whether it is an integer."""
 
     def value(self, unit: float) -> float:
         """Return the setting at `unit` in [0, 1], as it is written."""
@@ -49,8 +49,8 @@ class Parameter:
 
 
 def parse_parameter(text: str, whole: Sequence[str] = ()) -> Parameter:
-    """Return the parameter of "NAME=LOW..HIGH" or "NAME=LOW..HIGH:log"; names in `whole` have whole
-    numbers.
+    """Return the parameter of "NAME=LOW..HIGH" or "NAME=LOW..HIGH:log"; those in `whole` are
+    integers.
 
     Raises:
       ValueError: it is not of this form, or the range is empty.

@@ -63,7 +63,7 @@ class ReinforceConfig:
 
 @dataclass(frozen=True)
 class MatchesConfig:
-    """Games that measure."""
+    """Sizes of the evaluation matches."""
 
     games: int = 400
     """Between raw policies, every move sampled from the network's policy (AG16)."""
@@ -83,7 +83,7 @@ class MatchesConfig:
 
 @dataclass(frozen=True)
 class SizesConfig:
-    """Size and arithmetic of the networks."""
+    """Size and precision of the networks."""
 
     blocks: int = 20
     """Convolutions of the policy and the value network (AG16: 13)."""
@@ -192,7 +192,7 @@ def ordered(names: tuple[str, ...]) -> list[str]:
     """Return stages in the order in which they run, each once.
 
     Raises:
-      ValueError: there is none of that name.
+      ValueError: there is no such stage.
     """
     for name in names:
         if name not in STAGES:
@@ -204,13 +204,13 @@ def stage_config(settings: AlphaGoConfig, name: str) -> Config:
     """Return the settings of the run of stage `name`: rollout, tree, policy, value or reinforce."""
     stage: StageConfig | ReinforceConfig = getattr(settings, name)
     planes = settings.policy.planes if isinstance(stage, ReinforceConfig) else stage.planes
-    turns = NETWORKS[name] not in NUM_GROUPS  # numbers of patterns do not turn with the board
+    turns = NETWORKS[name] not in NUM_GROUPS  # pattern indices have no symmetries
     return Config(
         game=dataclasses.replace(settings.game, planes=planes),
         network=settings.network.of(NETWORKS[name]),
         search=PuctConfig(
             puct_form="alphazero", random_symmetry=turns
-        ),  # for those who let a single network play
+        ),  # the search of a single network used as a player
         selfplay=SelfplayConfig(num_games=settings.reinforce.num_games),
         replay=dataclasses.replace(
             settings.replay, symmetries=settings.replay.symmetries and turns
@@ -223,6 +223,6 @@ def stage_config(settings: AlphaGoConfig, name: str) -> Config:
 
 
 def stage_seed(seed: int, stage: str) -> int:
-    """Return the seed of a stage's draws, below 2**31: stages count their iterations, shards and
-    batches alike, so with one seed they would draw the same numbers."""
+    """Return the seed of a stage, below 2**31. Stages number their iterations, shards and batches
+    in the same way, so with one seed they would draw the same numbers."""
     return int(np.random.default_rng([seed, zlib.crc32(stage.encode())]).integers(2**31))

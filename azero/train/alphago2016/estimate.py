@@ -11,7 +11,7 @@ from azero.train.estimate import (
 )
 
 MOVES_PER_POINT = 1.2
-"""Length of a game that policies play until only eyes are left (a planning figure)."""
+"""Moves per point of a game that policies play until only eyes are left (planning figure)."""
 
 
 def alphago_flops(settings: AlphaGoConfig) -> float:
@@ -22,7 +22,7 @@ def alphago_flops(settings: AlphaGoConfig) -> float:
     for name, stage in (("policy", settings.policy), ("value", settings.value)):
         positions = stage.iterations * stage.learner.steps_per_iteration * stage.learner.batch_size
         flops += TRAINING_PASSES * positions * _stage_flops(settings, name)
-    # Every move is evaluated once; those of the side that learns are trained on as well.
+    # Every move is evaluated once; those of the learning side are also trained on.
     games = settings.reinforce.iterations * settings.reinforce.num_games
     flops += games * moves * (1 + TRAINING_PASSES / 2) * policy
     return flops + settings.value_data.positions * moves * policy

@@ -25,10 +25,11 @@ from azero.train.alphago2016.stages import Outcome, StageContext, make_positions
 LAMBDAS = (0.0, 0.5, 1.0)
 """Values alone, both, rollouts alone (AG16 Extended Data Table 7)."""
 _MATCHES = "matches"
+_ERROR_NOTE = "(z - v)^2 / 4: always saying 0 gives 0.25"
 
 
 def measure_prediction(context: StageContext) -> Outcome:
-    """Predict the moves of games of the test split by each policy, and by none."""
+    """Measure the move prediction of each policy, and of chance, on the test split."""
     data = Dataset.open(context.data())
     rows, position = _held_out(data, context.settings.evaluation.validation_positions)
     lines = [
@@ -69,13 +70,13 @@ def _accuracy(
 
 
 def measure_reinforcement(context: StageContext) -> Outcome:
-    """Play the policy of reinforcement learning against the one that it began as."""
+    """Play the policy of reinforcement learning against the supervised one it started from."""
     return Outcome(rows=[claim("rl-match", _raw_match(context, "reinforce", "policy"))])
 
 
 def make_second_pass(context: StageContext) -> Outcome:
-    """Learn by reinforcement once more from the beginning, with the value network's output as
-    baseline (AG16: the second pass)."""
+    """Repeat reinforcement learning from the start with the value network as baseline (AG16: the
+    second pass)."""
     outcome = reinforce_in(context, "second-pass", context.directory("value"))
     if outcome.status:
         return outcome
@@ -87,8 +88,8 @@ def make_second_pass(context: StageContext) -> Outcome:
 
 
 def _raw_match(context: StageContext, first: str, second: str) -> str:
-    """Play the policies of two stages against each other without a search, every move drawn (AG16),
-    and return the first one's score."""
+    """Play the policies of two stages against each other without search, every move sampled (AG16);
+    return the first one's score."""
     settings = context.settings.matches
     longest = 2 * context.settings.game.size[0] * context.settings.game.size[-1]
     request = MatchRequest(
@@ -113,7 +114,7 @@ def _score(result: MatchResult) -> str:
 
 
 def measure_mixing(context: StageContext) -> Outcome:
-    """Let the player meet itself with values alone, rollouts alone, and both."""
+    """Play matches of the player against itself with values alone, rollouts alone, and both."""
     settings, directory = context.settings.matches, context.workdir / _MATCHES / "mixing"
     rows = []
     for index, first in enumerate(LAMBDAS):
@@ -135,30 +136,22 @@ def measure_mixing(context: StageContext) -> Outcome:
                 second_name=names[1],
                 out=directory / f"{first:g}-{second:g}",
             )
-            rows.append(
-                claim(
-                    f"{names[0]} against {names[1]}", _score(play_match(request, context.console))
-                )
-            )
+            score = _score(play_match(request, context.console))
+            rows.append(claim(f"{names[0]} against {names[1]}", score))
     fit = rate([directory], {"lambda 1": 0.0}, console=context.console)
-    rows += [
-        claim(
-            f"rating of {rating.name}", f"{rating.elo:+.0f} ({rating.low:.0f} to {rating.high:.0f})"
-        )
-        for rating in fit.ratings
-    ]
-    return Outcome(
-        rows=rows,
-        notes=[
-            f"{settings.visits} rollouts a move, a node after {settings.threshold}; every pair of "
-            "games starts with two random moves"
-        ],
+    for rating in fit.ratings:
+        interval = f"({rating.low:.0f} to {rating.high:.0f})"
+        rows.append(claim(f"rating of {rating.name}", f"{rating.elo:+.0f} {interval}"))
+    note = (
+        f"{settings.visits} rollouts a move, a node after {settings.threshold}; every pair of "
+        "games starts with two random moves"
     )
+    return Outcome(rows=rows, notes=[note])
 
 
 def measure_value_error(context: StageContext) -> Outcome:
-    """Look at positions that the value network learned from, at games that it has not seen, and at
-    recorded ones."""
+    """Measure the error on positions that the value network learned from, on games that it has not
+    seen, and on recorded games."""
     most = context.settings.evaluation.validation_positions
     rows = _value_errors(context, "one position", "value", context.directory("value-data"), most)
     if context.records is not None:
@@ -166,7 +159,7 @@ def measure_value_error(context: StageContext) -> Outcome:
             context, context.directory("value"), *_held_out(Dataset.open(context.records), most)
         ).value_error
         rows.append(claim("value error on records", format_mean(error, 1, 3)))
-    return Outcome(rows=rows, notes=["(z - v)^2 / 4: always saying 0 gives 0.25"])
+    return Outcome(rows=rows, notes=[_ERROR_NOTE])
 
 
 def _value_errors(
@@ -180,8 +173,8 @@ def _value_errors(
 
 
 def compare_overfitting(context: StageContext) -> Outcome:
-    """Let value networks learn all positions of their games, those of self-play and the recorded
-    ones, and look at games that they have not seen."""
+    """Train value networks on all positions of their games, of self-play and of records, and
+    evaluate them on games that they have not seen."""
     made = make_positions(context, "value-data-all", "all")
     if made.status:
         return made
@@ -204,44 +197,31 @@ def compare_overfitting(context: StageContext) -> Outcome:
             ).value_error
             rows.append(claim(f"{name}, test of one position", format_mean(single, 1, 3)))
     return Outcome(
-        rows=rows,
-        notes=[
-            "(z - v)^2 / 4: always saying 0 gives 0.25",
-            *(f"{row.what}: {row.ours}" for row in made.rows),
-        ],
+        rows=rows, notes=[_ERROR_NOTE, *(f"{row.what}: {row.ours}" for row in made.rows)]
     )
 
 
 def compare_planes(context: StageContext) -> Outcome:
-    """Let policy networks learn that see 4, 12, 20 and 48 planes."""
+    """Train policy networks that see 4, 12, 20 and 48 planes."""
     base = stage_config(context.settings, "policy")
-    return _compare(
-        context,
-        "planes",
-        {
-            planes: dataclasses.replace(base, game=base.game.replace(planes=planes))
-            for planes in (4, 12, 20, 48)
-        },
-    )
+    games = {planes: base.game.replace(planes=planes) for planes in (4, 12, 20, 48)}
+    configs = {planes: dataclasses.replace(base, game=game) for planes, game in games.items()}
+    return _compare(context, "planes", configs)
 
 
 def compare_filters(context: StageContext) -> Outcome:
-    """Let policy networks of other widths learn."""
+    """Train policy networks of other widths."""
     base = stage_config(context.settings, "policy")
-    widths = context.settings.filters
-    return _compare(
-        context,
-        "filters",
-        {
-            width: dataclasses.replace(base, network=base.network.replace(filters=width))
-            for width in widths
-        },
-    )
+    networks = {width: base.network.replace(filters=width) for width in context.settings.filters}
+    configs = {
+        width: dataclasses.replace(base, network=network) for width, network in networks.items()
+    }
+    return _compare(context, "filters", configs)
 
 
 def _compare(context: StageContext, kind: str, configs: dict[int, Config]) -> Outcome:
-    """Let a policy network learn under each of the settings, and predict the test split; the stage
-    `policy` counts where it has the same ones."""
+    """Train a policy network with each of the settings, and predict the test split; where the stage
+    `policy` has the same settings, its network is used."""
     rows, position = _held_out(
         Dataset.open(context.data()), context.settings.evaluation.validation_positions
     )
@@ -259,19 +239,16 @@ def _compare(context: StageContext, kind: str, configs: dict[int, Config]) -> Ou
 
 
 def _is_policy(context: StageContext, config: Config) -> bool:
-    """Whether the stage `policy` is done with these settings."""
+    """Whether the stage `policy` was run with these settings."""
     if not (context.directory("policy") / "checkpoint").is_dir():
         return False
     iteration, found = load_settings(context.directory("policy"))
-    same = (found.game, found.network.name, found.learner) == (
-        config.game,
-        config.network.name,
-        config.learner,
-    )
-    same = same and getattr(found.network, "filters", None) == getattr(
-        config.network, "filters", None
-    )
-    return same and iteration == config.run.iterations
+
+    def facts(config: Config) -> tuple[object, ...]:
+        network = config.network
+        return config.game, network.name, getattr(network, "filters", None), config.learner
+
+    return facts(found) == facts(config) and iteration == config.run.iterations
 
 
 MEASURES: dict[str, Callable[[StageContext], Outcome]] = {

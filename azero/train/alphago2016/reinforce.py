@@ -41,12 +41,12 @@ from azero.settings import Config
 from azero.train.events import Phase, PolicyImproved, ReinforceEvent, Trained
 from azero.types import Array, PyTree
 
-# What the iteration's numbers are drawn with.
+# Streams of an iteration's random numbers.
 _OPPONENT, _GAMES = range(2)
 
 
 class Baseline(NamedTuple):
-    """A value network: what is expected of a position."""
+    """A value network: the expected result of a position."""
 
     game: Game
     """whose planes it reads"""
@@ -57,7 +57,7 @@ class Baseline(NamedTuple):
 
 @dataclass
 class ReinforceState:
-    """The whole state of a run; the pool is kept next to the checkpoints."""
+    """The whole state of a run; the pool is stored next to the checkpoints."""
 
     train: TrainState
     pool: list[PyTree]
@@ -68,7 +68,7 @@ class ReinforceState:
 
 
 class OwnMoves(NamedTuple):
-    """The moves of one player in B games, in the order of plies and games: P positions."""
+    """The moves of one player in B games, ordered by ply, then game: P positions."""
 
     samples: Samples
     allowed: HostArray
@@ -78,8 +78,8 @@ class OwnMoves(NamedTuple):
 def make_sampling_policy(
     game: Go, infer: Callable[[PyTree, Array], tuple[Array, Array]]
 ) -> SearchFn:
-    """Make the search that is a policy network's own choice among sensible moves, every position
-    looked at as it is."""
+    """Make the search that takes a policy network's own choice among sensible moves, without random
+    symmetries."""
     leaf = network_leaf(cast(Game, game), infer, random_symmetry=False)
     return make_policy(cast(Game, game), leaf, functools.partial(sensible_moves, game))
 
@@ -133,7 +133,7 @@ class Reinforce:
           config: `selfplay.num_games` is n, `learner.batch_size` how many positions are learned
             from at a time; they all make one step.
           mesh: the devices.
-          start: variables of the policy that the run begins with.
+          start: variables of the policy that the run starts from.
           pool_every: iterations after which the policy joins the pool.
           baseline: the second pass's; None is 0.
 
@@ -214,7 +214,7 @@ class Reinforce:
         collected = StepMetrics(int(state.train.step))
         for first in range(0, total, size):
             count = min(size, total - first)
-            # One shape, one compilation: the last batch is filled up with moves that do not count.
+            # One shape, one compilation: the last batch is padded with moves of weight 0.
             chosen = np.resize(np.arange(first, first + count), size)
             samples = jax.tree.map(lambda column, chosen=chosen: column[chosen], moves.samples)
             samples = place_samples(self.mesh, samples._replace(is_target=np.arange(size) < count))
@@ -228,7 +228,7 @@ class Reinforce:
         yield Trained(1, collected.means())
 
     def batch(self, samples: Samples, allowed: HostArray) -> Batch:
-        """Return what the learner takes: `value` is the result less the baseline."""
+        """Return the batch of the learner; its `value` is the result minus the baseline."""
         batch = unpack(cast(Game, self.game), samples)
         expected: Array | float = (
             0.0

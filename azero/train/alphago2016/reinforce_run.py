@@ -38,7 +38,7 @@ def make_reinforce_stage(
     """Return the stage; its programs are not compiled yet.
 
     Args:
-      policy: directory of the policy network that the run begins with.
+      policy: directory of the policy network that the run starts from.
       pool_every: iterations after which the policy joins the pool.
       value: directory of the value network whose output is the baseline; None is a baseline of 0
         (AG16: the first pass).
@@ -91,7 +91,7 @@ def _report(
     metrics: MetricsWriter,
     progress: Progress,
 ) -> Row:
-    """Return what an iteration adds to its row of metrics."""
+    """Return an iteration's row of metrics."""
     score = event.result.total.score
     seconds = event.play_seconds + event.learn_seconds
     return {

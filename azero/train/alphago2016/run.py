@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -38,23 +38,6 @@ from azero.train.estimate import LIFETIME_SECONDS, device_flops
 from azero.train.hosts import describe_devices, hold_workdir
 from azero.train.stopping import end_with_status
 
-StageName = Literal[
-    "rollout",
-    "tree",
-    "policy",
-    "reinforce",
-    "value-data",
-    "value",
-    "prediction",
-    "rl-match",
-    "value-error",
-    "mixing",
-    "planes",
-    "filters",
-    "overfitting",
-    "second-pass",
-]
-
 
 @dataclass(frozen=True)
 class AlphaGoExperiment:
@@ -68,7 +51,7 @@ class AlphaGoExperiment:
 
 @dataclass(frozen=True)
 class AlphaGoArguments:
-    """What one start is told."""
+    """The command line of the stages."""
 
     settings: Annotated[AlphaGoConfig, tyro.conf.arg(name="")]
     config: Overlays = ()
@@ -80,9 +63,9 @@ class AlphaGoArguments:
     data: Path | None = None
     """The directory of `azero data import`, or records: a file or a directory of files, which are
     imported first. Not needed if WORKDIR has its own."""
-    stages: tuple[StageName, ...] = DEFAULT  # type: ignore[assignment]
-    """Stages to run, in their fixed order; finished ones are not repeated. planes, filters,
-    overfitting and second-pass are comparisons."""
+    stages: tuple[str, ...] = DEFAULT
+    """Stages to run, in their fixed order; finished ones are not repeated. Further ones are the
+    comparisons planes, filters, overfitting and second-pass."""
 
 
 def load_stages(name: str) -> AlphaGoExperiment:
@@ -151,35 +134,26 @@ def run(
     with hold_workdir(workdir):
         files.write_config(workdir, settings)
         files.write_run(workdir, experiment.name, settings)
-        context = StageContext(
-            experiment.name,
-            settings,
-            workdir,
-            prepare_data(settings, workdir, data, console),
-            console,
-        )
+        records = prepare_data(settings, workdir, data, console)
+        context = StageContext(experiment.name, settings, workdir, records, console)
         for name in names:
             status = _run_stage(context, name, console)
             if status:
-                console.print(
-                    f"stopped in stage {name}; the same command continues", style="yellow"
-                )
+                text = f"stopped in stage {name}; the same command continues"
+                console.print(text, style="yellow")
                 return status
     console.print(f"report: {write_stages_report(workdir)}")
     if (workdir / "policy").is_dir():
-        console.print(f'player: "apv:{workdir}"', markup=False, highlight=False)
+        console.print(f'player: "apv:{workdir}"', highlight=False)
     return 0
 
 
 def _run_stage(context: StageContext, name: str, console: Console) -> int:
-    """Run one stage, unless it is done; write down what came of it."""
+    """Run one stage, unless it is done, and store its outcome."""
     done = read_stages(context.workdir)
     facts = _settings_of(context.settings, name)
-    if (
-        name in done
-        and _agrees(done[name]["settings"], facts)
-        and (name in MEASURES or context.directory(name).exists())
-    ):
+    is_there = name in MEASURES or context.directory(name).exists()
+    if name in done and is_there and _agrees(done[name]["settings"], facts):
         console.print(Text.assemble((name, "bold"), ": done before"))
         return 0
     for needed in STAGES[name].needs:
@@ -193,7 +167,7 @@ def _run_stage(context: StageContext, name: str, console: Console) -> int:
     try:
         outcome = (BUILDERS | MEASURES)[name](context)
     except KeyboardInterrupt as stop:
-        console.print(str(stop), markup=False)
+        console.print(str(stop))
         return EXIT_INTERRUPTED
     if outcome.status:
         return outcome.status
@@ -205,14 +179,14 @@ def _run_stage(context: StageContext, name: str, console: Console) -> int:
 
 
 def _agrees(stored: Any, settings: Any) -> bool:
-    """Return whether settings are as they were stored; former versions stored more of them."""
+    """Return whether the settings equal the stored ones; former versions stored more of them."""
     if isinstance(stored, dict) and isinstance(settings, dict):
         return all(key in stored and _agrees(stored[key], value) for key, value in settings.items())
     return bool(stored == settings)
 
 
 def _settings_of(settings: AlphaGoConfig, name: str) -> Any:
-    """Return the settings that decide what a stage makes."""
+    """Return the settings that determine the outcome of a stage."""
     own = {
         "value-data": "value_data",
         "rl-match": "matches",
@@ -261,15 +235,15 @@ def _write_down(
 def _announce(
     experiment: AlphaGoExperiment, settings: AlphaGoConfig, workdir: Path, console: Console
 ) -> None:
-    """Say what will run, where, and what it would take."""
+    """Print what will run, where, and how long it would take."""
     console.print(Text.assemble((experiment.name, "bold"), f"  {experiment.title}"))
     console.print(f"devices: {describe_devices()}; working directory: {workdir}")
     seconds = alphago_flops(settings) / device_flops()
     if seconds >= LIFETIME_SECONDS:
         console.print(
-            f"All stages would take about {format_duration(seconds)} on this machine, counting the "
-            "networks' arithmetic alone. They start anyway, and can be stopped and continued at "
-            "any time. A version that finishes here: python -m azero.experiments.alphago9 --config "
-            "alphago9_hour",
+            f"All stages would take about {format_duration(seconds)} on this machine, counting "
+            "only the networks' arithmetic. They start anyway, and can be stopped and continued "
+            "at any time. A version that finishes here: python -m azero.experiments.alphago9 "
+            "--config alphago9_hour",
             style="yellow",
         )

@@ -38,12 +38,12 @@ from azero.train.supervised_run import make_supervised_stage
 RECORDS = "data"
 """Directory of the imported records inside the working directory."""
 _SPLIT_EVERY = 20
-"""One self-play game out of this number goes to the test split, and one to validation."""
+"""One in this many self-play games goes to the test split, and one to validation."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a stage."""
+    """The outcome of a stage."""
 
     status: int = 0
     """Exit status; not 0 if it was interrupted."""
@@ -55,7 +55,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class StageContext:
-    """What all stages share."""
+    """The context that all stages share."""
 
     name: str
     """Of the experiment."""
@@ -83,7 +83,7 @@ class StageContext:
         return self.records
 
     def learn(self, stage: str, config: Config, data: Path) -> Outcome:
-        """Let a network learn from a data set, in the directory of a stage."""
+        """Train a network on a data set, in the directory of a stage."""
         make_stage = functools.partial(make_supervised_stage, data)
         return Outcome(
             run_stage(self.name, config, self.directory(stage), make_stage, self.console)
@@ -107,14 +107,10 @@ def prepare_data(
         filters = Filters(size=game.size, suicide=game.suicide, superko=game.superko)
         run_import(ImportRequest((data,), own, filters), console)
         data = own
-    if data is not None and (shape := Dataset.open(data).filters.board_shape) != (
-        settings.game.size[0],
-        settings.game.size[-1],
-    ):
-        raise ValueError(
-            f"{data} holds games on {shape[0]}x{shape[1]}; the experiment is for "
-            f"{settings.game.size[0]}x{settings.game.size[-1]}"
-        )
+    wanted = settings.game.size[0], settings.game.size[-1]
+    if data is not None and (shape := Dataset.open(data).filters.board_shape) != wanted:
+        boards = f"{shape[0]}x{shape[1]}; the experiment is for {wanted[0]}x{wanted[1]}"
+        raise ValueError(f"{data} holds games on {boards}")
     return data
 
 
@@ -144,27 +140,17 @@ def build_reinforce(context: StageContext) -> Outcome:
 def reinforce_in(context: StageContext, stage: str, value: Path | None) -> Outcome:
     """Improve the policy in the directory of a stage; `value` is the directory of the value network
     that is the baseline, None is a baseline of 0."""
-    config, directory, settings = (
-        stage_config(context.settings, "reinforce"),
-        context.directory(stage),
-        context.settings.reinforce,
-    )
-    config = dataclasses.replace(
-        config, run=dataclasses.replace(config.run, seed=stage_seed(context.settings.seed, stage))
-    )
+    config, settings = stage_config(context.settings, "reinforce"), context.settings.reinforce
+    directory, seed = context.directory(stage), stage_seed(context.settings.seed, stage)
+    config = dataclasses.replace(config, run=dataclasses.replace(config.run, seed=seed))
     make_stage = functools.partial(
         make_reinforce_stage, context.directory("policy"), settings.pool_every, value
     )
     status = run_stage(context.name, config, directory, make_stage, context.console)
     score = _last(directory, "score")
     games = f"{settings.iterations:,} mini-batches of {settings.num_games} games"
-    return Outcome(
-        status,
-        [claim("reinforce size", games)],
-        []
-        if score is None
-        else [f"score of the last mini-batch against its opponent: {100 * score:.0f}%"],
-    )
+    last = f"score of the last mini-batch against its opponent: {100 * (score or 0):.0f}%"
+    return Outcome(status, [claim("reinforce size", games)], [] if score is None else [last])
 
 
 def build_value_data(context: StageContext) -> Outcome:
@@ -173,10 +159,12 @@ def build_value_data(context: StageContext) -> Outcome:
 
 
 def make_positions(context: StageContext, stage: str, which: Literal["one", "all"]) -> Outcome:
-    """Make a data set of self-play in the directory of a stage, or go on making it."""
+    """Make a data set of self-play in the directory of a stage, or continue it."""
     settings, directory = context.settings.value_data, context.directory(stage)
     settings = dataclasses.replace(settings, seed=stage_seed(settings.seed, stage))
-    first, second = (_player(context.directory(name)) for name in ("policy", "reinforce"))
+    first, second = (
+        SelfPlayer(*load_variables(context.directory(name))) for name in ("policy", "reinforce")
+    )
     maker = ValueGames(settings, which, first, second, mesh_lib.make_mesh())
     fractions = Fractions(validation=1 / _SPLIT_EVERY, test=1 / _SPLIT_EVERY)
     game = context.settings.game
@@ -186,30 +174,21 @@ def make_positions(context: StageContext, stage: str, which: Literal["one", "all
         fractions,
         maker.rows_per_position,
     )
-    done = (
-        sum(shard.positions for split in SPLITS for shard in dataset.shards(split))
-        // maker.rows_per_position
-    )
+    every, total = maker.rows_per_position, settings.positions
+    done = sum(shard.positions for split in SPLITS for shard in dataset.shards(split)) // every
     number, played, positions = len(dataset.shards("train")), 0, done
     with (
         stop_on_signals(directory) as stop,
-        Progress(
-            settings.positions, min(done, settings.positions), context.console, unit="position"
-        ) as progress,
+        Progress(total, min(done, total), context.console, unit="position") as progress,
     ):
-        while positions < settings.positions:
+        while positions < total:
             stop.doing = f"shard {number} of games"
-            with progress.working(
-                "games of self-play" if played else "games of self-play (compiling at first)"
-            ):
-                made = maker.make(number, settings.positions - positions)
+            with progress.working(f"games of self-play{'' if played else ' (compiling at first)'}"):
+                made = maker.make(number, total - positions)
                 _keep(dataset, made, number)
-            number, played, positions = (
-                number + 1,
-                played + made.played,
-                positions + len(made.rows) // maker.rows_per_position,
-            )
-            progress.update({"iteration": min(positions, settings.positions), "games": played})
+            number, played = number + 1, played + made.played
+            positions += len(made.rows) // every
+            progress.update({"iteration": min(positions, total), "games": played})
             if stop.is_set:
                 return Outcome(EXIT_INTERRUPTED)
     games = sum(shard.games for split in SPLITS for shard in dataset.shards(split))
@@ -219,8 +198,8 @@ def make_positions(context: StageContext, stage: str, which: Literal["one", "all
 
 
 def _keep(dataset: Dataset, made: MadeShard, number: int) -> None:
-    """Add the games of shard `number` to their splits; the last one, that for training, says that
-    the shard is done."""
+    """Add the games of shard `number` to their splits; the training split comes last and marks the
+    shard as done."""
     place = np.arange(len(made.games.length)) % _SPLIT_EVERY
     for split, chosen in (
         ("test", place == 1),
@@ -238,22 +217,14 @@ def _keep(dataset: Dataset, made: MadeShard, number: int) -> None:
         )
 
 
-def _player(directory: Path) -> SelfPlayer:
-    variables, config = load_variables(directory)
-    return SelfPlayer(config, variables)
-
-
 def build_value(context: StageContext) -> Outcome:
     """Learn the results of the positions."""
-    outcome = context.learn(
-        "value", stage_config(context.settings, "value"), context.directory("value-data")
-    )
-    if outcome.status:
-        return outcome
+    config, data = stage_config(context.settings, "value"), context.directory("value-data")
+    outcome = context.learn("value", config, data)
     error = _last(context.directory("value"), "held_out_value_error")
-    return dataclasses.replace(
-        outcome, rows=[] if error is None else [claim("value error", f"{error:.3f} held out")]
-    )
+    if outcome.status or error is None:
+        return outcome
+    return dataclasses.replace(outcome, rows=[claim("value error", f"{error:.3f} held out")])
 
 
 BUILDERS: dict[str, Callable[[StageContext], Outcome]] = {
@@ -264,4 +235,4 @@ BUILDERS: dict[str, Callable[[StageContext], Outcome]] = {
     "value-data": build_value_data,
     "value": build_value,
 }
-"""Producing stages by name."""
+"""Training stages by name."""

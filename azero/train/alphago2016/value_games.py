@@ -3,11 +3,11 @@ all of them for comparison.
 
 Source: AG16 methods, 'Value network: training'. U is drawn uniformly from 1 to `last_random_move`;
 moves 1 to U - 1 are the supervised policy's, move U any legal one, the others the policy's of
-reinforcement learning; the position after move U is kept with the result. Games that are over by
-then give none. All positions of games of the latter policy alone are what the paper warns of:
-neighbours share their result, which is then learned by heart.
+reinforcement learning; the position after move U is kept with the result. Games that end before
+give no position. The paper warns against all positions of whole games: neighbouring positions share
+their result, which the network then memorises.
 
-Every shard is a function of (seed, its number), so that production goes on where it was stopped.
+Every shard is a function of (seed, its number), so an interrupted stage continues where it stopped.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class ValueDataConfig:
     num_games: int = 1024
     """Games played side by side over all devices (the paper does not say)."""
     games_per_shard: int = 8192
-    """Games per shard, whose U is drawn together: a multiple of num-games. With more games both
-    policies are evaluated less often."""
+    """Games per shard, a multiple of num-games. Games are sorted by U within a shard, so larger
+    shards need fewer evaluations of both policies."""
     seed: int = 0
-    """Of all draws."""
+    """Random seed."""
 
     def __post_init__(self) -> None:
         if self.num_games < 1 or self.games_per_shard % self.num_games or self.games_per_shard < 1:
@@ -79,14 +79,14 @@ def draw_turns(settings: ValueDataConfig, num_points: int, number: int) -> HostA
 
 
 class SelfPlayer(NamedTuple):
-    """A policy network of 2016 and the settings that it was made with."""
+    """A policy network of 2016 and the settings of its run."""
 
-    config: Config
     variables: PyTree
+    config: Config
 
 
 class MadeShard(NamedTuple):
-    """What one shard holds."""
+    """The content of one shard."""
 
     rows: HostArray
     games: Games
@@ -108,10 +108,10 @@ class ValueGames:
         """Build the programs; nothing is compiled yet.
 
         Args:
-          settings: how many games, and when they change hands.
+          settings: number of games, and when the second player takes over.
           which: one position of each game, or all positions of games of `second` alone.
-          first: who plays before the random move: the supervised policy.
-          second: who plays after it: the policy of reinforcement learning.
+          first: the player before the random move: the supervised policy.
+          second: the player after it: the policy of reinforcement learning.
           mesh: the devices.
 
         Raises:
@@ -152,11 +152,9 @@ class ValueGames:
     def make(self, number: int, most_positions: int) -> MadeShard:
         """Play the games of shard `number`; of whole games only as many as `most_positions` need
         are played, at least one batch."""
-        return (
-            self._make_one(number)
-            if self._which == "one"
-            else self._make_all(number, most_positions)
-        )
+        if self._which == "one":
+            return self._make_one(number)
+        return self._make_all(number, most_positions)
 
     def _key(self, number: int, batch: int) -> jax.Array:
         return jax.random.fold_in(
@@ -164,16 +162,17 @@ class ValueGames:
         )
 
     def _make_one(self, number: int) -> MadeShard:
-        size, turns = (
-            self._settings.num_games,
-            draw_turns(self._settings, self.game.num_points, number),
-        )
-        parts: list[Decorrelated] = []
-        for batch in range(len(turns) // size):
-            part = slice(batch * size, (batch + 1) * size)
-            parts.append(
-                self._play_one(self._first, self._second, turns[part], self._key(number, batch))
+        size = self._settings.num_games
+        turns = draw_turns(self._settings, self.game.num_points, number)
+        parts = [
+            self._play_one(
+                self._first,
+                self._second,
+                turns[batch * size : (batch + 1) * size],
+                self._key(number, batch),
             )
+            for batch in range(len(turns) // size)
+        ]
         games = Decorrelated(*(np.concatenate(column) for column in zip(*parts, strict=True)))
         return MadeShard(*pack_decorrelated(games, number * len(turns)), played=len(turns))
 

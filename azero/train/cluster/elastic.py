@@ -1,14 +1,13 @@
 """The loop with self-play and matches in workers: AlphaGo Zero's three parts in parallel (AGZ
 methods, 'Self-play training pipeline').
 
-Workers play and send whole games; the learner takes them into the run's replay, learns, and lets
-the workers have its player; a match is played by a worker while learning goes on. What carries
-games, players and results between them is a `WorkerPool`, of which nothing is known here: Ray's is
-in `azero.train.cluster.ray`.
+Workers play and send whole games; the learner adds them to the run's replay, learns, and sends its
+player to the workers; a worker plays the matches while the learner learns. A `WorkerPool` carries
+games, players and results between them: Ray's is in `azero.train.cluster.workers`.
 
-An iteration is what it is in the one program: as many new positions, then as many steps. So how
-much is learned from a position, and when, does not depend on how fast workers are or how many of
-them there are; only the age of the networks that played does, and that is recorded with every game.
+An iteration has the same number of new positions, and then of steps, as in a single process. So how
+often a position is learned from does not depend on the number and speed of the workers; only the
+age of the networks that played does, and it is recorded with every game.
 """
 
 from __future__ import annotations
@@ -35,16 +34,16 @@ from azero.train.programs import WORKER, Programs
 from azero.types import PyTree
 
 PATIENCE_SECONDS = 1.0
-"""How long the learner waits for games before it checks whether to stop, and reports the number of
+"""Time the learner waits for games before it checks whether to stop and reports the number of
 workers."""
 
 
 class WorkerPool(Protocol):
-    """Workers, who come and go, as the learner sees them."""
+    """Workers, whose number may change at any time, as the learner sees them."""
 
     def publish(self, iteration: int, variables: PyTree, threshold: float) -> None:
-        """Let every dispatch that begins from now on play with `variables`, the player of
-        `iteration`, and resign below `threshold`."""
+        """Make every dispatch that starts from now on use `variables`, the player of `iteration`,
+        and resign below `threshold`."""
         ...
 
     def receive(self, timeout: float) -> Games | None:
@@ -57,8 +56,8 @@ class WorkerPool(Protocol):
         ...
 
     def start_match(self, challenge: Challenge) -> None:
-        """Let a worker play a match, as soon as one is free; another one if that is lost. One match
-        at a time."""
+        """Start a match on the first free worker; if that worker is lost, on another. One match at
+        a time."""
         ...
 
     def receive_result(self, timeout: float) -> MatchResult | None:
@@ -71,7 +70,7 @@ class WorkerPool(Protocol):
         ...
 
     def describe(self) -> str:
-        """Return a short description of the workers."""
+        """Return the number of workers as text."""
         ...
 
     def take_messages(self) -> list[str]:
@@ -80,15 +79,15 @@ class WorkerPool(Protocol):
 
 
 class Worker:
-    """Games of its own on the devices of its process, and matches. Its unfinished games are in it
-    alone."""
+    """Self-play games and matches on the devices of one process. Its unfinished games exist nowhere
+    else."""
 
     def __init__(self, config: Config, starts: PyTree, platform: str, iteration: int, number: int):
         """Begin `selfplay.num_games` games.
 
         Args:
           config: all settings of the run.
-          starts: states[P] that games begin with, or None.
+          starts: states[P] that games start from, or None.
           platform: JAX's name for the learner's kind of device, for which the network's settings
             were chosen.
           iteration: iterations that the run has done.
@@ -132,12 +131,12 @@ class Worker:
 
 
 class Elastic:
-    """The loop of the learner, with a pool for self-play and matches."""
+    """The learner's loop, with a pool for self-play and matches."""
 
     def __init__(self, loop: Loop, pool: WorkerPool, should_stop: Callable[[], bool]):
         """Take the programs of `loop`, of a run of one process.
 
-        Once `should_stop`, an iteration ends with the games that have come.
+        Once `should_stop()`, an iteration ends with the games received so far.
         """
         self._loop = loop
         self._pool = pool
@@ -157,19 +156,19 @@ class Elastic:
         wait = yield from self._loop.learn(state, self._loop.learning_steps(state, new_positions))
         learned = time.monotonic()
         yield from self._evaluate(state)
-        # Workers play all the time: what came in is of the time since the last games came. The
-        # learner waits for games, too.
+        # Workers play all the time, so the games were played since the last ones arrived. The
+        # learner also waits for games.
         done = self._loop.finish(
             state, tally, collected - before, learned - collected, wait + collected - started
         )
         yield dataclasses.replace(done, warnings=done.warnings + self._pool.take_messages())
 
     def _collect(self, state: RunState, tally: SelfplayTally) -> Generator[Event, None, int]:
-        """Take in games until they hold an iteration's positions; returns how many of these
-        positions are this iteration's.
+        """Receive games until they have an iteration's positions; return the number of positions of
+        this iteration.
 
-        What goes beyond an iteration's positions is counted for the next one. Positions of
-        unfinished games count when their game has come, so that games lost with a worker never do.
+        Surplus positions count for the next iteration. Positions count when their game is complete,
+        so those of games lost with a worker never do.
         """
         threshold = state.resign.threshold if self._loop.config.selfplay.resign else NEVER
         self._pool.publish(state.player_iteration, state.player, threshold)
@@ -189,8 +188,8 @@ class Elastic:
         return new_positions
 
     def _evaluate(self, state: RunState) -> Iterator[Event]:
-        """Start the match that is due, and take the result of the one before, which is waited for
-        where the next is due or the run ends."""
+        """Start the match that is due, and process the result of the previous one; wait for that
+        result if the next match is due or the run ends."""
         is_due = self._loop.match_is_due(state)
         is_last = state.iteration + 1 == self._loop.config.run.iterations
         yield from self._settle(state, wait=is_last or is_due)
@@ -204,7 +203,7 @@ class Elastic:
             yield from self._settle(state, wait=is_last)
 
     def _settle(self, state: RunState, wait: bool) -> Iterator[Event]:
-        """Act on the result of the current match, if it has arrived."""
+        """Process the result of the current match, if it has arrived."""
         if self._challenge is None:
             return
         if wait:
@@ -220,7 +219,7 @@ class Elastic:
 
 
 def _fit_to_devices(config: Config, platform: str) -> Config:
-    """Return `config` with the network computed as suits the devices here, where these are of
+    """Return `config` with the network's convolution chosen for the devices here, if they are of
     another kind than the learner's."""
     if jax.default_backend() == platform or not isinstance(config.network, ConvolutionalConfig):
         return config

@@ -35,7 +35,7 @@ LOCAL = "ray"
 AUTO = "auto"
 """The value of --cluster for the cluster that this machine is part of."""
 _ANSWER_SECONDS = 10.0
-"""How long a cluster's head may take to answer."""
+"""Seconds that a cluster's head may take to answer."""
 _OBJECT_STORE_BYTES = 1 << 30
 """Shared memory of a Ray started here: some copies of the largest network (AGZ's 40 blocks: 190 MB)
 and the games in flight; allocated only as used."""
@@ -55,7 +55,7 @@ class Host:
         self._worker = Worker(config, starts, platform, iteration, number)
 
     def describe(self) -> str:
-        """Return where the worker is; with it comes that it is ready."""
+        """Return host and devices of the worker; the answer shows that it is ready."""
         devices = jax.devices()
         return (
             f"{socket.gethostname()}, process {os.getpid()}, {len(devices)} x "
@@ -121,7 +121,9 @@ def _connect(address: str, takes_any: bool) -> None:
             "--cluster ray: Ray was imported before, without a token, so its ports would be open "
             "to everybody; start the run in a separate process"
         )
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a Ray started here reports to nobody
+    os.environ.setdefault(
+        "RAY_USAGE_STATS_ENABLED", "0"
+    )  # no usage statistics from a Ray started here
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     try:
         if address == LOCAL:
@@ -156,7 +158,7 @@ def _check_answers(address: str) -> None:
 
 
 class GpuHolder:
-    """Holds GPUs of the learner's machine, so that Ray gives them to no worker."""
+    """Reserves GPUs of the learner's machine, so that Ray gives them to no worker."""
 
     def gpus(self) -> str:
         """Return their numbers as CUDA_VISIBLE_DEVICES has them."""
@@ -164,7 +166,7 @@ class GpuHolder:
 
 
 def _reserve_gpus(count: int) -> Any:
-    """Set `count` GPUs of this machine aside; return the actor that holds them.
+    """Reserve `count` GPUs of this machine; return the actor that holds them.
 
     Raises:
       ValueError: this machine has fewer, as far as Ray knows.
@@ -180,7 +182,7 @@ def _reserve_gpus(count: int) -> Any:
 
 
 def _worker_starter(options: ClusterOptions, loop: Loop, iteration: int) -> Callable[[int], Any]:
-    """Return what makes the actor of a worker of a given number."""
+    """Return the function that starts the actor of worker number n."""
     resources = {"TPU": options.worker_tpus} if options.worker_tpus else None
     actor = ray.remote(Host).options(
         num_cpus=options.worker_cpus,
@@ -194,7 +196,7 @@ def _worker_starter(options: ClusterOptions, loop: Loop, iteration: int) -> Call
 
 
 def _environment(options: ClusterOptions) -> dict[str, str]:
-    """Return the environment of a worker's process: the devices that are its own, and no others."""
+    """Return the environment of a worker's process, which limits it to its own devices."""
     environment = {
         "JAX_NUM_CPU_DEVICES": str(1 << (options.worker_cpus.bit_length() - 1))
     }  # a power of two, by which games divide

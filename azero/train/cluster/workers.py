@@ -20,15 +20,15 @@ from azero.train.loop import Challenge
 from azero.types import PyTree
 
 _LOST_IN_A_ROW = 3
-"""For each worker, how many may be lost in a row without any game arriving: a preempted machine is
-one, a crash at every start is more."""
+"""Most losses per worker in a row before any game arrives: a preempted machine is one loss, a crash
+at every start is many."""
 _WAIT_SECONDS = 0.2
-"""How long the pool waits for a result before it does other work."""
+"""Time the pool waits for a result before it does other work."""
 
 
 @dataclass
 class _WorkerHandle:
-    """A worker that was asked for."""
+    """A worker."""
 
     number: int
     actor: Any
@@ -38,23 +38,23 @@ class _WorkerHandle:
 
 @dataclass(frozen=True)
 class _Task:
-    """What a worker is doing."""
+    """A worker's current task."""
 
     worker: _WorkerHandle
     kind: Literal["start", "play", "match"]
 
 
 class RayWorkerPool:
-    """`azero.train.cluster.elastic.WorkerPool` on Ray. One thread of its own hands out dispatches
-    and takes what comes back."""
+    """`azero.train.cluster.elastic.WorkerPool` on Ray. A thread assigns dispatches to workers and
+    collects their results."""
 
     def __init__(self, start_worker: Callable[[int], Any], size: int, max_waiting: int) -> None:
-        """Ask for workers.
+        """Start the workers.
 
         Args:
-          start_worker: makes the actor of the worker of a number.
-          size: how many workers are asked for at a time.
-          max_waiting: positions that may wait for the learner; while more do, workers rest.
+          start_worker: starts the actor of worker number n.
+          size: number of workers.
+          max_waiting: most positions waiting for the learner; beyond that, workers pause.
         """
         self._start_worker = start_worker
         self._size = size
@@ -66,7 +66,7 @@ class RayWorkerPool:
         self._tasks: dict[Any, _Task] = {}
         self._evaluator: int | None = None
         self._published: tuple[int, Any] | None = None
-        # What follows is shared by the two threads, and touched only under this.
+        # The attributes below are shared by the two threads and guarded by this condition.
         self._changed = threading.Condition()
         self._orders: tuple[int, Any, float] | None = None
         self._match: tuple[int, Any, Any] | None = None
@@ -80,20 +80,14 @@ class RayWorkerPool:
         self._thread.start()
 
     def publish(self, iteration: int, variables: PyTree, threshold: float) -> None:
-        """Let every dispatch that begins from now on play with `variables`, the player of
-        `iteration`, and resign below `threshold`."""
+        """See `WorkerPool.publish`."""
         if self._published is None or self._published[0] != iteration:
             self._published = (iteration, ray.put(jax.device_get(variables)))
         with self._changed:
             self._orders = (*self._published, threshold)
 
     def receive(self, timeout: float) -> Games | None:
-        """Return the games of the oldest dispatch that waits; None where none came within `timeout`
-        seconds.
-
-        Raises:
-          ValueError: no worker can play; the reason is given.
-        """
+        """See `WorkerPool.receive`."""
         with self._changed:
             self._changed.wait_for(lambda: self._games or self._failure, timeout)
             self._check()
@@ -104,7 +98,7 @@ class RayWorkerPool:
             return games
 
     def start_match(self, challenge: Challenge) -> None:
-        """Let a worker play a match, as soon as one is free; another one if that is lost."""
+        """See `WorkerPool.start_match`."""
         current, opponent = (
             ray.put(jax.device_get(variables))
             for variables in (challenge.current, challenge.opponent)
@@ -113,12 +107,7 @@ class RayWorkerPool:
             self._match, self._result = (challenge.iteration, current, opponent), None
 
     def receive_result(self, timeout: float) -> MatchResult | None:
-        """Return the result of the match, for the current player; None where it has not ended
-        within `timeout` seconds.
-
-        Raises:
-          ValueError: no worker can play; the reason is given.
-        """
+        """See `WorkerPool.receive_result`."""
         with self._changed:
             self._changed.wait_for(lambda: self._result or self._failure, timeout)
             self._check()
@@ -126,7 +115,7 @@ class RayWorkerPool:
             return result
 
     def describe(self) -> str:
-        """Return who is at work."""
+        """Return how many workers are ready."""
         ready = sum(bool(worker.place) for worker in list(self._workers.values()))
         return f"{ready} of {self._size} workers"
 
@@ -137,7 +126,7 @@ class RayWorkerPool:
             return messages
 
     def close(self) -> None:
-        """Let go of all workers; their unfinished games are gone."""
+        """Stop all workers; their unfinished games are lost."""
         self._closing.set()
         self._thread.join()
         for worker in self._workers.values():
@@ -148,8 +137,8 @@ class RayWorkerPool:
             raise ValueError(f"self-play has ended: {last_line(self._failure)}") from self._failure
 
     def _run(self) -> None:
-        """Keep the workers at work until the pool is closed; what goes wrong here is raised where
-        the learner next asks."""
+        """Keep the workers busy until the pool is closed; an error here is raised at the learner's
+        next call."""
         try:
             while not self._closing.is_set():
                 while len(self._workers) < self._size:
@@ -169,13 +158,11 @@ class RayWorkerPool:
         self._tasks[worker.actor.describe.remote()] = _Task(worker, "start")
 
     def _give_work(self, worker: _WorkerHandle) -> bool:
-        """Give an idle worker what there is to do; return whether there was something. Matches stay
-        with the worker that has compiled them."""
-        if (
-            self._match is not None
-            and self._evaluator in (None, worker.number)
-            and not self._in_match()
-        ):
+        """Give an idle worker a task; return whether there was one. Matches stay with the worker
+        that has compiled them."""
+        is_playing = any(task.kind == "match" for task in self._tasks.values())
+        may_evaluate = self._evaluator in (None, worker.number)
+        if self._match is not None and may_evaluate and not is_playing:
             self._evaluator = worker.number
             self._tasks[worker.actor.match.remote(*self._match)] = _Task(worker, "match")
             return True
@@ -183,9 +170,6 @@ class RayWorkerPool:
             return False
         self._tasks[worker.actor.play.remote(*self._orders)] = _Task(worker, "play")
         return True
-
-    def _in_match(self) -> bool:
-        return any(task.kind == "match" for task in self._tasks.values())
 
     def _take_results(self) -> None:
         ready, _ = (
@@ -200,7 +184,7 @@ class RayWorkerPool:
             try:
                 result = ray.get(reference)
             except (RayTaskError, RuntimeEnvSetupError):
-                # an error of the program or of its installation: another worker would meet it, too
+                # an error of the program or of its installation: other workers would fail, too
                 raise
             except RayError as error:
                 if isinstance(error, RayActorError) and error.actor_init_failed:
@@ -244,8 +228,7 @@ class RayWorkerPool:
 
 
 def last_line(error: BaseException) -> str:
-    """Return what went wrong as one line: the cause of an error that Ray carries over, which is the
-    last line of its text."""
+    """Return an error as one line: the last line of its text, where Ray puts the cause."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__
 

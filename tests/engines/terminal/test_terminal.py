@@ -107,7 +107,7 @@ def test_tic_tac_toe_works_too() -> None:
     assert (
         " 2 . X ." in output.replace("2 .", " 2 .", 1)
         and "a b c" in output
-        and "the game goes on" in output
+        and "the game is not over" in output
     )
     assert (
         "only games of Go can be saved" in output

@@ -6,9 +6,8 @@ from uniform_thinker import UniformThinker
 
 from azero.engines.lines import InputLine, LineWriter
 from azero.engines.move_game import MoveGame
+from azero.engines.uci.dialects import UCI, USI
 from azero.engines.uci.engine import LONGEST_LINE, UciEngine
-from azero.engines.uci.uci import UCI
-from azero.engines.uci.usi import USI
 from azero.games.table import make
 
 

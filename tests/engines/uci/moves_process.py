@@ -11,9 +11,8 @@ from uniform_thinker import UniformThinker
 from azero.engines.background import Background
 from azero.engines.lines import LineReader, LineWriter, standard_streams
 from azero.engines.move_game import MoveGame
+from azero.engines.uci.dialects import UCI, USI
 from azero.engines.uci.engine import UciEngine
-from azero.engines.uci.uci import UCI
-from azero.engines.uci.usi import USI
 from azero.games.table import make
 
 if __name__ == "__main__":
