@@ -29,7 +29,7 @@ def tree_at(moves=(), policy=even, value=even, rollout=even, batch=8, **settings
     rule = AlphaGo2016(**of_rule)
     mix = MixSettings(asks_values=rule.mixing < 1, **{"threshold": 4, **settings})
     leaves = MixedEvaluator(policy, value, rollout, mix, batch).leaves(RULES)
-    tree = ParallelTree(RULES, leaves, TreeSettings(batch=batch, rule=rule, virtual_visits=3))
+    tree = ParallelTree(RULES, leaves, TreeSettings(batch=batch, rule=rule, virtual_loss=3))
     state = GAME.init()
     for move in moves:
         state = GAME.step(state, move)

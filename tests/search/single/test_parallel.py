@@ -76,17 +76,15 @@ def test_one_leaf_at_a_time_equals_plain_python(unvisited: Any, extra_turns: boo
 
 
 @pytest.mark.parametrize(
-    ("batch", "overlaps", "loses"),
-    [(2, False, True), (8, False, True), (16, False, True), (8, True, True), (8, True, False)],
+    ("batch", "overlaps", "loss"),
+    [(2, False, 1), (8, False, 3), (16, False, 1), (8, True, 1), (8, True, 0)],
 )
-def test_many_leaves_at_a_time_leave_no_loss_behind(
-    batch: int, overlaps: bool, loses: bool
-) -> None:
+def test_many_leaves_at_a_time_leave_no_loss_behind(batch: int, overlaps: bool, loss: int) -> None:
     """Every edge holds exactly what was backed up through it, also where descents met in vain and
     where a side moves twice running."""
     game = ShownTree(num_actions=4, extra_turns=True)
     leaf = ignore_symmetry(random_leaf(game))
-    tree = make_tree(game, leaf, batch=batch, overlaps=overlaps, virtual_loss=loses)
+    tree = make_tree(game, leaf, batch=batch, overlaps=overlaps, virtual_loss=loss)
     for seed in range(3):
         state = game.init(seed)
         tree.move_to(state, legal_of(game, state), None)
