@@ -141,7 +141,7 @@ class ApvSpec:
     def tree_settings(self) -> TreeSettings:
         """How the tree searches."""
         batch = _BATCH if self.batch is None else self.batch
-        return TreeSettings(batch=batch, rule=self.rule, virtual_visits=_VIRTUAL_LOSS)
+        return TreeSettings(batch=batch, rule=self.rule, virtual_loss=_VIRTUAL_LOSS)
 
     @property
     def mix_settings(self) -> MixSettings:

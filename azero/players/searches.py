@@ -8,6 +8,8 @@ import dataclasses
 import functools
 from typing import Any, get_args
 
+import jax
+
 from azero.games.game import Game
 from azero.games.go.rules import Go
 from azero.games.go.sensible import own_eyes
@@ -126,7 +128,10 @@ def tree_settings(
     settings = search_settings(config, search, constants)
     tree: dict[str, Any] = {name: int(value) for name, value in constants if name in TREE_CONSTANTS}
     if search == ENGINE:
-        return TreeSettings(rule=rule_of(settings, num_actions), symmetry=symmetry, **tree)
+        # An accelerator evaluates one batch while the host gathers the next; on a CPU both compete.
+        overlaps = jax.default_backend() != "cpu" and tree.get("virtual_loss", 1) <= 1
+        rule = rule_of(settings, num_actions)
+        return TreeSettings(rule=rule, symmetry=symmetry, overlaps=overlaps, **tree)
     if tree:
         raise ValueError(f"{', '.join(tree).replace('_', '-')} is a setting of search=engine only")
     rule = rule_of(settings, num_actions)

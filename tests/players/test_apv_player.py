@@ -51,7 +51,7 @@ def make_player(
     **style,
 ):
     mix = MixSettings(asks_values=mixing < 1, threshold=threshold, policy_batch=policy_batch)
-    settings = TreeSettings(batch=batch, rule=AlphaGo2016(mixing=mixing), virtual_visits=3)
+    settings = TreeSettings(batch=batch, rule=AlphaGo2016(mixing=mixing), virtual_loss=3)
     chosen = dataclasses.replace(ALPHAGO2016, **{"limits": Limits(playouts=200), **style})
     evaluator = MixedEvaluator(policy, value, rollout, mix, batch)
     return TreePlayer(game, evaluator, settings=settings, style=chosen, name="alphago2016")

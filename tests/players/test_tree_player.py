@@ -251,11 +251,13 @@ class TestAnalysis:
         thinker.limit_memory(1)
         most = thinker._settings.max_nodes
         state_words = thinker._rules.pack(Position.start(TICTACTOE).state).state
-        assert 1 <= most == (1 << 20) // (len(state_words) + 2_000)
+        assert 1 <= most == (1 << 20) // thinker.evaluator.node_bytes(len(state_words), 9)
         thinker.think(
             Position.start(TICTACTOE), Limits(playouts=4 * most), should_stop=lambda: False
         )
-        assert thinker._tree.num_nodes <= most
+        root = thinker._tree.root
+        assert root is not None and thinker._tree.num_nodes <= most
+        assert 0.2 * (1 << 20) < root.store.used_bytes <= 1 << 20
         big = player()
         big.limit_memory(64)
         assert big._settings.max_nodes > 60 * most

@@ -9,6 +9,7 @@ the most probable one, and only tried moves take the memory of an edge.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -46,8 +47,29 @@ PENDING, ENDING = -1, -2
 NEW, LEAF, ENDED, BLOCKED = range(4)
 """Ends of descents: an edge whose move is to be played; a position that is no open node; a result;
 an edge whose move an earlier descent is about to play."""
+ALPHAGO_ZERO, ALPHAZERO, ALPHAGO2016, GUMBEL = range(4)
+"""Kinds of rules."""
 NODES, MOVES, EDGES, WIDEST = range(4)
 """Entries of `Columns.counts`."""
+
+
+class Parameters(NamedTuple):
+    """A rule of `azero.search.single.selection` for compiled code: the fields that it has."""
+
+    kind: int
+    """ALPHAGO_ZERO or ALPHAZERO (`Puct`), ALPHAGO2016 or GUMBEL."""
+    c_puct: float = 0.0
+    c_base: float = 1.0
+    c_init: float = 0.0
+    unvisited: float = math.nan
+    """Value of an untried move; nan: it depends on the node."""
+    reduction: float = 0.0
+    variance_scale: float = 0.0
+    stdev_prior: float = 1.0
+    stdev_prior_weight: float = 1.0
+    mixing: float = 0.0
+    c_visit: float = 0.0
+    c_scale: float = 0.0
 
 
 class Virtual(NamedTuple):

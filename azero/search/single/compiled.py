@@ -16,10 +16,13 @@ from numba import njit
 
 from azero.search import puct
 from azero.search.single.columns import (
+    ALPHAGO2016,
+    ALPHAZERO,
     BLOCKED,
     EDGES,
     ENDED,
     ENDING,
+    GUMBEL,
     LEAF,
     MOVES,
     NEW,
@@ -27,9 +30,9 @@ from azero.search.single.columns import (
     PENDING,
     WIDEST,
     Columns,
+    Parameters,
     Virtual,
 )
-from azero.search.single.selection import ALPHAGO2016, ALPHAZERO, GUMBEL, Parameters
 
 F = TypeVar("F", bound=Callable[..., Any])
 

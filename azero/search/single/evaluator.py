@@ -26,6 +26,7 @@ from azero.search.single.packed import (
     states_of,
     unpack_state,
 )
+from azero.search.single.store import Store
 from azero.types import Array, PyTree
 
 Symmetries = Literal["random", "average", "none"]
@@ -33,9 +34,9 @@ Symmetries = Literal["random", "average", "none"]
 many evaluations), or as it is."""
 
 
-_NODE_BYTES = 2_000
-"""Bytes of a node apart from its state: measured 1,340 (chess) and 1,430 (shogi) in trees of 1,500
-nodes from the start position; the rest is a reserve for more legal moves."""
+_MOST_MOVES = 400
+"""Legal moves of a node that memory is reckoned for: more than Go's 362, and far more than the
+usual number in chess and shogi."""
 
 
 HostNetwork = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -118,8 +119,7 @@ class Evaluator:
 
     def node_bytes(self, state_bytes: int, num_actions: int) -> int:
         """Return about how much memory a node takes."""
-        del num_actions
-        return state_bytes + _NODE_BYTES
+        return state_bytes + Store.bytes_of(moves=min(num_actions, _MOST_MOVES), edges=4)
 
     def begin(self, positions: PackedPositions) -> Callable[[], _Answers]:
         """Begin to evaluate; the function that is returned waits for the policies float32[P, A]

@@ -22,19 +22,12 @@ import numpy as np
 
 from azero.games.game import Game
 from azero.search.leaf import SymmetryLeafFn
-from azero.search.single.columns import EDGE
 from azero.search.single.evaluator import Evaluator
 from azero.search.single.leaves import Visits, narrowed
 from azero.search.single.node import Evaluation, Node, sign_of
 from azero.search.single.packed import PackedPosition, PackedPositions, PackedRules, states_of
 from azero.search.single.store import Store
 from azero.types import PyTree
-
-_EDGE_BYTES = 3 * EDGE.itemsize
-"""Of an edge, which may have been moved twice."""
-_MOVE_BYTES = 6
-"""Of a leaf for every move: its number and prior. A node has about as many leaves as rollouts made
-it."""
 
 
 @dataclass(frozen=True)
@@ -140,8 +133,10 @@ class MixedEvaluator(NamedTuple):
 
     def node_bytes(self, state_bytes: int, num_actions: int) -> int:
         """Return about how much memory a node takes, with its edges and leaves."""
-        leaf_bytes = state_bytes + _MOVE_BYTES * num_actions
-        return _EDGE_BYTES * num_actions + (self.settings.threshold + 1) * leaf_bytes
+        # A node has about as many leaves as rollouts made it, and its edges may have been moved.
+        leaf_bytes = state_bytes + Store.bytes_of(num_actions, 0)
+        edges_bytes = Store.bytes_of(0, 3 * num_actions)
+        return edges_bytes + (self.settings.threshold + 1) * leaf_bytes
 
 
 class MixedLeaves:

@@ -65,7 +65,7 @@ class Node:
     __slots__ = ("row", "store")
 
     def __init__(self, store: Store, row: int) -> None:
-        """See row `row` of `store.columns.nodes`."""
+        """See row `row` of `store.columns.nodes`, until the store is cleared."""
         self.store, self.row = store, row
 
     @property

@@ -52,10 +52,9 @@ class TreeSettings:
     """See `SearchConfig.edge_width`."""
     max_depth: int | None = None
     """See `SearchConfig.max_depth`."""
-    virtual_visits: int = 1
-    """Visits that a descent counts as until its result is backed up."""
-    virtual_loss: bool = True
-    """Whether these visits are lost ones, or have the mean value of their move (`Virtual`)."""
+    virtual_loss: int = 1
+    """Lost visits that a descent counts as until its result is backed up; with 0 it counts as one
+    visit with the value that its moves had before (`Virtual`)."""
     overlaps: bool = False
     """Gather the next batch while one is evaluated, so that neither the host nor an accelerator
     waits for the other; then two batches at a time have virtual losses."""
@@ -66,9 +65,9 @@ class TreeSettings:
             raise ValueError(f"symmetry is one of {', '.join(known)}, not {self.symmetry!r}")
         if self.keeps_tree and isinstance(self.rule, Gumbel):
             raise ValueError("keeps-tree: a Gumbel search starts over at every move")
-        if self.overlaps and (isinstance(self.rule, Gumbel) or self.virtual_visits != 1):
-            raise ValueError("overlaps: only a PUCT search with one virtual visit does")
-        limits = (("batch", 1), ("max_nodes", 1), ("cache_size", 0), ("virtual_visits", 1))
+        if self.overlaps and (isinstance(self.rule, Gumbel) or self.virtual_loss > 1):
+            raise ValueError("overlaps: only a PUCT search with a virtual loss of 0 or 1 does")
+        limits = (("batch", 1), ("max_nodes", 1), ("cache_size", 0), ("virtual_loss", 0))
         for name, least in limits:
             if getattr(self, name) < least:
                 words = name.replace("_", "-")
@@ -77,7 +76,7 @@ class TreeSettings:
     @property
     def virtual(self) -> Virtual:
         """What a descent counts as until its result is backed up."""
-        return Virtual(self.virtual_visits, self.virtual_loss)
+        return Virtual(max(1, self.virtual_loss), self.virtual_loss > 0)
 
     def make_evaluator(
         self,
@@ -340,7 +339,7 @@ class ParallelTree:
         leaves = edges["child"][is_leaf]
         results, network_values = results.copy(), network_values.copy()
         results[is_leaf], network_values[is_leaf] = self._leaves.visit(store, leaves)
-        visits = self._settings.virtual_visits
+        visits = self._settings.virtual.visits
         compiled.back_up(store.columns, paths, sums, lengths, results, network_values, visits)
         visited = store.columns.edges["visits"][places[is_leaf]]
         self.num_nodes += self._leaves.open(store, leaves, visited)

@@ -12,37 +12,18 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from azero.search.batched.gumbel import halving_schedule
 from azero.search.puct import UNVISITED_VALUES, Unvisited, unvisited_of
 from azero.search.settings import GumbelConfig, MctxGumbelConfig, PuctConfig, SearchConfig
+from azero.search.single.columns import ALPHAGO2016, ALPHAGO_ZERO, ALPHAZERO, GUMBEL, Parameters
 from azero.search.single.node import Node
 
 FirstPlay = Literal["zero", "parent"]
 _TINY = float(np.finfo(np.float32).tiny)
-ALPHAGO_ZERO, ALPHAZERO, ALPHAGO2016, GUMBEL = range(4)
-
-
-class Parameters(NamedTuple):
-    """A rule for compiled code: the fields of its class, as far as it has them."""
-
-    kind: int
-    """ALPHAGO_ZERO or ALPHAZERO (`Puct`), ALPHAGO2016 or GUMBEL."""
-    c_puct: float = 0.0
-    c_base: float = 1.0
-    c_init: float = 0.0
-    unvisited: float = math.nan
-    """Value of an untried move; nan: it depends on the node."""
-    reduction: float = 0.0
-    variance_scale: float = 0.0
-    stdev_prior: float = 1.0
-    stdev_prior_weight: float = 1.0
-    mixing: float = 0.0
-    c_visit: float = 0.0
-    c_scale: float = 0.0
 
 
 @dataclass(frozen=True)

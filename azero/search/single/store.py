@@ -27,6 +27,18 @@ class Store:
             np.zeros(4, np.int64),
         )
 
+    @staticmethod
+    def bytes_of(moves: int, edges: int) -> int:
+        """Return the memory of a node with so many moves and edges, apart from its state."""
+        return NODE.itemsize + moves * 6 + edges * EDGE.itemsize
+
+    @property
+    def used_bytes(self) -> int:
+        """The memory that the tree takes."""
+        nodes, moves, edges, _ = self.columns.counts.tolist()
+        rest = self.bytes_of(moves, edges) - NODE.itemsize
+        return nodes * (self.states[0].nbytes + NODE.itemsize) + rest
+
     def clear(self) -> None:
         """Forget the tree; the memory is kept for the next one."""
         self.columns.counts[:] = 0

@@ -105,7 +105,7 @@ def search(board: str, name: str) -> list[list[Any]]:
     keeps = not isinstance(rule, Gumbel)
     loss = 3 if isinstance(rule, AlphaGo2016) else 1
     settings = TreeSettings(
-        batch=batch, rule=rule, symmetry="none", keeps_tree=keeps, virtual_visits=loss
+        batch=batch, rule=rule, symmetry="none", keeps_tree=keeps, virtual_loss=loss
     )
     found = []
     for played in PLAYED[board]:

@@ -29,7 +29,7 @@ def tree_at(moves=(), policy=even, value=even, rollout=even, batch=8, **settings
     rule = AlphaGo2016(**of_rule)
     mix = MixSettings(asks_values=rule.mixing < 1, **{"threshold": 4, **settings})
     leaves = MixedEvaluator(policy, value, rollout, mix, batch).leaves(RULES)
-    tree = ParallelTree(RULES, leaves, TreeSettings(batch=batch, rule=rule, virtual_visits=3))
+    tree = ParallelTree(RULES, leaves, TreeSettings(batch=batch, rule=rule, virtual_loss=3))
     state = GAME.init()
     for move in moves:
         state = GAME.step(state, move)
@@ -146,7 +146,7 @@ def test_new_priors_leave_tried_moves_where_they_are_and_order_the_others():
 
 
 def test_the_tree_is_kept_and_the_waiting_nodes_below_it():
-    tree = tree_at(threshold=2)
+    tree = tree_at(threshold=2, policy_batch=1)
     search(tree, 300)
     edge = tree._settings.rule.order(tree.root)[0]
     action, below = int(tree.root.actions[edge]), tree.root.children[edge]

@@ -75,12 +75,16 @@ def test_one_leaf_at_a_time_equals_plain_python(unvisited: Any, extra_turns: boo
     assert max(sizes) > 60  # the games are not so short that the comparison is empty
 
 
-@pytest.mark.parametrize(("batch", "overlaps"), [(2, False), (8, False), (16, False), (8, True)])
-def test_many_leaves_at_a_time_leave_no_loss_behind(batch: int, overlaps: bool) -> None:
+@pytest.mark.parametrize(
+    ("batch", "overlaps", "loss"),
+    [(2, False, 1), (8, False, 3), (16, False, 1), (8, True, 1), (8, True, 0)],
+)
+def test_many_leaves_at_a_time_leave_no_loss_behind(batch: int, overlaps: bool, loss: int) -> None:
     """Every edge holds exactly what was backed up through it, also where descents met in vain and
     where a side moves twice running."""
     game = ShownTree(num_actions=4, extra_turns=True)
-    tree = make_tree(game, ignore_symmetry(random_leaf(game)), batch=batch, overlaps=overlaps)
+    leaf = ignore_symmetry(random_leaf(game))
+    tree = make_tree(game, leaf, batch=batch, overlaps=overlaps, virtual_loss=loss)
     for seed in range(3):
         state = game.init(seed)
         tree.move_to(state, legal_of(game, state), None)
