@@ -38,12 +38,12 @@ EXPERIMENT = Experiment(
             reuse_tree=True,  # AGZ methods, 'Play'
         ),
         selfplay=SelfplayConfig(
-            num_games=4096,  # not published; enough to fill 64 chips with 64 games each
+            num_games=2048,  # not published; as many as eight chips of 16 GB keep the trees of
             search_batch=128,  # games of a chip searched at a time; all trees are kept, 19 MB each
             moves_per_dispatch=8,
-            # 4,096 x 8 x 5 positions per 100 steps: about 700 games, the published 4.9 million over
-            # 700,000 steps
-            dispatches_per_iteration=5,
+            # 2,048 x 8 x 10 positions per 100 steps: about 700 games, the published 4.9 million
+            # over 700,000 steps
+            dispatches_per_iteration=10,
             temperature_moves=30,  # AGZ methods, 'Self-play'
             resign_false_positives=0.05,  # the same
             resign_disabled=0.10,  # the same

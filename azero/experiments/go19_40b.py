@@ -15,7 +15,7 @@ EXPERIMENT = Experiment(
         network=go19.EXPERIMENT.config.network.replace(blocks=40),
         # 29 million games over 31,000 iterations: 935 games each, at about 235 positions a game
         selfplay=dataclasses.replace(
-            go19.EXPERIMENT.config.selfplay, moves_per_dispatch=9, dispatches_per_iteration=6
+            go19.EXPERIMENT.config.selfplay, moves_per_dispatch=9, dispatches_per_iteration=12
         ),
         run=dataclasses.replace(go19.EXPERIMENT.config.run, iterations=31_000),
     ),

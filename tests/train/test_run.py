@@ -474,8 +474,8 @@ def test_a_file_is_no_working_directory(tmp_path, capsys):
     assert end.value.code == 2
     assert (
         capsys.readouterr().err
-        == f"azero: {tmp_path / 'file'}: File exists; a file stands where a directory is "
-        f"wanted; take another name\n"
+        == f"azero: {tmp_path / 'file'}: File exists; a file exists where a directory is "
+        f"needed; use another name\n"
     )
 
 
