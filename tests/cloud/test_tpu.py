@@ -143,7 +143,7 @@ def test_create_waits_in_the_queue(capsys, monkeypatch, gcloud):
     )
     status, out, _ = azero_tpu(capsys, monkeypatch, f"create my-go9 {SPOT} --poll-seconds 0.001")
     assert status == 0 and gcloud.story() == ["create", "request", "request", "request"]
-    assert "WAITING_FOR_RESOURCES" in out and "PROVISIONING" in out and "my-go9 is there" in out
+    assert "WAITING_FOR_RESOURCES" in out and "PROVISIONING" in out and "my-go9 is ready" in out
 
 
 def test_create_tells_why_a_request_failed(capsys, monkeypatch, gcloud):

@@ -237,7 +237,7 @@ def bad(tmp_path_factory):
             ]
         )
     )
-    console = Console(record=True, width=200, file=io.StringIO())
+    console = Console(record=True, width=200, file=io.StringIO(), markup=False)
     paths = (files, files / "empty", files / "nowhere")
     tally = run_import(
         ImportRequest(paths, files / "set", Filters(size=(9,)), Fractions(0.0, 0.0)), console

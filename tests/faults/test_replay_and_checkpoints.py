@@ -220,6 +220,7 @@ class Machine(RuleBasedStateMachine):
             replay=replay,
             given=arrays,
             train=Train(0),
+            others={},
         )
         state.iteration = state.games = state.positions = state.best_iteration = (
             state.rival_iteration
