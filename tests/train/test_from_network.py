@@ -67,4 +67,4 @@ def test_there_is_no_network(tmp_path, learned, capsys) -> None:
     with pytest.raises(SystemExit) as end:
         main(load("sl9"), ["--from-network", str(learned), "--workdir", str(tmp_path / "sl")])
     assert end.value.code != 0
-    assert "sl9 learns from records, from random parameters on" in capsys.readouterr().err
+    assert "sl9 learns from records and starts with random parameters" in capsys.readouterr().err
