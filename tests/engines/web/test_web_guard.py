@@ -112,7 +112,10 @@ def test_ctrl_c_ends_the_server_quietly_whatever_it_does(seconds) -> None:
         assert "http://127.0.0.1:" in server.stdout.readline()
         time.sleep(seconds)  # it is loading JAX, compiling, or done
         server.send_signal(signal.SIGINT)
-        _, errors = server.communicate(timeout=60)
+        try:
+            _, errors = server.communicate(timeout=60)
+        finally:
+            server.kill()  # or the test would wait for ever
     assert server.returncode == 0
     assert "terminate" not in errors and "Traceback" not in errors
 

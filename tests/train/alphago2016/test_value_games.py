@@ -37,7 +37,7 @@ def player(bias: np.ndarray) -> SelfPlayer:
         "kernel": np.zeros_like(variables["params"]["head"]["kernel"]),
         "bias": bias.astype(np.float32),
     }
-    return SelfPlayer(CONFIG, {"params": {**variables["params"], "head": head}, "batch_stats": {}})
+    return SelfPlayer({"params": {**variables["params"], "head": head}, "batch_stats": {}}, CONFIG)
 
 
 @pytest.fixture(scope="module")
