@@ -61,7 +61,7 @@ def run_experiment(
       make_stage: makes the stage.
       console: for output; None is the standard output.
       from_checkpoint: the checkpoint to go back to; None is the newest.
-      flags: further flags, besides --workdir, of the command that continues the run.
+      flags: further flags of the command that continues the run, in addition to --workdir.
 
     Returns:
       The exit status.
