@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import queue
 import re
 import threading
@@ -22,6 +23,7 @@ from azero.players.clock import Clock
 from azero.players.external import GtpPlayer, MakePlayer
 from azero.players.player import Player, Position
 from azero.players.program import ProgramPlayer
+from azero.types import Array, PyTree
 
 GNU_GO = "gnugo --mode gtp --level {level} --seed {seed}"
 """GNU Go with its default settings: under Japanese rules it passes while dead stones are on the
@@ -213,7 +215,14 @@ def _margin(record: PlayedGame) -> float | None:
     game = record.final.game
     if not isinstance(game, Go) or record.ending != PLAYED_OUT:
         return None
-    return float(game.score(record.final.state))
+    return float(_score_fn(game)(record.final.state))
+
+
+@functools.lru_cache(maxsize=8)
+def _score_fn(game: Go) -> Callable[[PyTree], Array]:
+    """Return `game.score`, compiled once; outside jit its choices by platform compile at each call,
+    and a process that plays hundreds of games runs out of memory maps."""
+    return jax.jit(game.score)
 
 
 def _cleared_margin(record: PlayedGame) -> float:
