@@ -11,6 +11,7 @@ Part = Literal[
     "games",
     "search",
     "network",
+    "inference",
     "train",
     "loop",
     "scaling",
