@@ -20,7 +20,7 @@ from rich.table import Table
 from tyro.conf import Positional
 
 from azero import mesh as meshes
-from azero.bench.flags import check_counts
+from azero.bench import check_counts
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.games.game import Game

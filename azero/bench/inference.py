@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from azero import mesh as mesh_lib
-from azero.bench.flags import check_counts, check_seconds
+from azero.bench import check_counts, check_seconds
 from azero.bench.forward import in_batches
 from azero.bench.network import NUM_PLANES, count_operations
 from azero.bench.timing import calls_per_second, device_name
