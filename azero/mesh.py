@@ -25,6 +25,13 @@ DATA_AXIS = "data"
 """The one mesh axis: games in self-play, positions in learning."""
 
 
+def num_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def split_cpu() -> None:
     """Make one device per core of the CPU (the largest power of two), unless the environment says
     how many.
@@ -37,11 +44,7 @@ def split_cpu() -> None:
         or "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
     )
     if not chosen and not jax.distributed.is_initialized():
-        cores = (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1
-        )
+        cores = num_cores()
         with contextlib.suppress(
             RuntimeError
         ):  # a backend is in use already: it keeps the devices it has

@@ -5,37 +5,31 @@ them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args
 from urllib.parse import parse_qsl
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 
 from azero.checkpoint import load_settings, load_variables
 from azero.games.game import Game
-from azero.games.go.rollouts.playouts import make_play_out
-from azero.games.go.rollouts.replies import make_replying_play_out, no_replies
+from azero.games.go.rollouts.playouts import Rollouts, Starts
 from azero.games.go.rules import Go
 from azero.games.settings import GameConfig
 from azero.networks.network import Network
-from azero.networks.rollout import NUM_GROUPS, sum_weights
+from azero.networks.rollout import NUM_GROUPS
 from azero.networks.settings import Rollout2016Config
 from azero.players.play_style import ALPHAGO2016
 from azero.players.searches import eyes_last_leaf
 from azero.players.thinking import Limits, check_same_board
 from azero.players.tree_player import TreePlayer
-from azero.search.leaf import (
-    SymmetryLeafFn,
-    ignore_symmetry,
-    policy_rollout_leaf,
-    symmetry_network_leaf,
-)
-from azero.search.single.mixed import AskFn, MixedEvaluator, MixSettings, make_ask
+from azero.search.leaf import SymmetryLeafFn, symmetry_network_leaf
+from azero.search.single.mixed import MixedEvaluator, MixSettings, RolloutFn, make_ask
+from azero.search.single.packed import PackedPosition, states_of, unpack_on_host
 from azero.search.single.parallel import TreeSettings
-from azero.search.single.remembering import RememberingRollouts
 from azero.search.single.selection import AlphaGo2016, FirstPlay
 from azero.settings import Config
 from azero.types import PyTree
@@ -295,11 +289,12 @@ def _load_evaluator(spec: ApvSpec, game: Go, trained: GameConfig, seed: int) -> 
     value_leaf = value.leaf if "value" in parts else leaf
     rollouts = parts["rollout"] if "rollout" in parts else _untrained_rollouts(trained)
     tree = parts.get("tree", rollouts)
-    make_rollouts = _replying_rollouts if spec.has_replies else _rollouts
+    tree_leaf = eyes_last_leaf(game, tree.leaf)
     return MixedEvaluator(
         make_ask(policy.game, leaf, policy.params, batch=settings.policy_batch, seed=seed),
         make_ask(value.game, value_leaf, value.params, batch=batch, seed=seed + 1),
-        make_rollouts(game, rollouts, tree, batch, seed + 2),
+        make_ask(tree.game, tree_leaf, tree.params, batch=batch, seed=seed, random_symmetry=False),
+        make_rollouts(game, rollouts.params, spec.has_replies, seed + 2),
         settings,
         batch,
     )
@@ -331,30 +326,18 @@ def _untrained_rollouts(trained: GameConfig) -> _Part:
     return _Part(cast(Game, game), network, network.fold(network.init(jax.random.key(0))))
 
 
-def _rollouts(game: Go, rollouts: _Part, tree: _Part, batch: int, seed: int) -> AskFn:
-    """Return what plays rollouts, with the tree policy's priors."""
-    infer, play_out = tree.network.infer, make_play_out(game, sum_weights)
-    leaf = policy_rollout_leaf(
-        tree.game,
-        lambda params, planes: infer(params[0], planes),
-        lambda params, key, states: play_out(params[1], key, states),
-    )
-    masked = ignore_symmetry(eyes_last_leaf(game, leaf))
-    params = (tree.params, rollouts.params)
-    return make_ask(tree.game, masked, params, batch=batch, seed=seed, random_symmetry=False)
+def make_rollouts(game: Go, params: PyTree, has_replies: bool, seed: int) -> RolloutFn:
+    """Return what plays rollouts by the policy with the parameters `params`.
 
+    Raises:
+      ValueError: they are too large, or not numbers.
+    """
+    komi = game.komi if has_replies else None
+    rollouts = Rollouts(game.board_shape, params, reply_komi=komi, seed=seed)
 
-def _replying_rollouts(game: Go, rollouts: _Part, tree: _Part, batch: int, seed: int) -> AskFn:
-    """Return what plays rollouts with a table of last good replies, with the tree's priors."""
-    infer, play_out = tree.network.infer, make_replying_play_out(game, sum_weights)
+    def begin(positions: Sequence[PackedPosition]) -> Callable[[], np.ndarray]:
+        states = unpack_on_host(game, states_of(positions))
+        played = rollouts.begin(Starts.of(states, game.num_points))
+        return lambda: played().leads
 
-    def leaf(
-        params: PyTree, key: jax.Array, states: PyTree, table: jax.Array
-    ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        logits, _ = infer(params[0], jax.vmap(tree.game.observe)(states))
-        outcome, table = play_out(params[1], key, states, table)
-        return logits, jnp.where(states.to_play == 0, outcome, -outcome), table
-
-    masked, params = eyes_last_leaf(game, leaf), (tree.params, rollouts.params)
-    table = no_replies(game.num_points)
-    return RememberingRollouts(tree.game, masked, params, table, batch=batch, seed=seed)
+    return begin

@@ -184,11 +184,11 @@ class Evaluator:
         else:
             symmetries = np.zeros(count, int)
         if views == 1:
-            return self._begin_ask(positions.states, positions.legal, symmetries)
+            return self.begin_ask(positions.states, positions.legal, symmetries)
         states, legal = (
             array.repeat(views, axis=0) for array in (positions.states, positions.legal)
         )
-        asked = self._begin_ask(states, legal, symmetries)
+        asked = self.begin_ask(states, legal, symmetries)
 
         def finish() -> _Answers:
             policies, values = asked()
@@ -203,11 +203,12 @@ class Evaluator:
         """Return the leaf's policies float32[P, A] over the legal moves bool[P, A] of the packed
         states uint32[P, W], and its values float32[P], in calls of the fixed sizes; nothing is
         cached."""
-        return self._begin_ask(states, legal, symmetries)()
+        return self.begin_ask(states, legal, symmetries)()
 
-    def _begin_ask(
+    def begin_ask(
         self, states: np.ndarray, legal: np.ndarray, symmetries: np.ndarray
     ) -> Callable[[], _Answers]:
+        """Begin what `ask` does; the function that is returned waits for the answers."""
         began, calls = time.perf_counter(), self.counts.calls
         chunks, largest = [], self._largest
         for start in range(0, len(states), largest):

@@ -138,7 +138,7 @@ class PackedRules:
         of them."""
         count = len(states)
         if count == 1 and self._host is not None:
-            before = _unpacked_on_host(cast(Hashable, self.game), states[0])
+            before = unpack_on_host(cast(Hashable, self.game), states[0])
             after = _packed_on_host(self._host, self._host.host_step(before, int(actions[0])))
             return PackedPositions.of([after])
         size = next(size for size in sorted(self._steps) if size >= count)
@@ -187,12 +187,13 @@ def _packed_on_host(game: PlayedOnHost, slim: PyTree) -> PackedPosition:
     )
 
 
-def _unpacked_on_host(game: Hashable, words: np.ndarray) -> PyTree:
-    """Return the slim state uint32[W] as NumPy arrays."""
+def unpack_on_host(game: Hashable, words: np.ndarray) -> PyTree:
+    """Return the slim states uint32[..., W] of a game that the host can play as NumPy arrays."""
     leaves, structure = jax.tree.flatten(_slim_shape(game))
     arrays, begin = [], 0
     for leaf in leaves:
-        arrays.append(words[begin : begin + leaf.size].view(leaf.dtype).reshape(leaf.shape))
+        part = np.ascontiguousarray(words[..., begin : begin + leaf.size])
+        arrays.append(part.view(leaf.dtype).reshape(*words.shape[:-1], *leaf.shape))
         begin += leaf.size
     return jax.tree.unflatten(structure, arrays)
 
