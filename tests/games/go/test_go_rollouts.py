@@ -13,7 +13,7 @@ from scipy import stats
 
 from azero.bench.rules import check_rollouts, compare_rollouts, random_games
 from azero.games.go.alphago2016.patterns import AROUND
-from azero.games.go.rollouts.board import new_board, place, set_up
+from azero.games.go.rollouts.board import BOARD, clear, place, set_up
 from azero.games.go.rollouts.compiled import raise_weights, refresh, restore_weights
 from azero.games.go.rollouts.playouts import Rollouts, Starts, odds_of
 from azero.games.go.rules import Go
@@ -146,12 +146,19 @@ PARAMS = {
 EVEN = {name: np.zeros_like(group) for name, group in PARAMS.items()}
 
 
+def empty_board(shape):
+    board = np.zeros(1, BOARD)[0]
+    clear(board, shape)
+    return board
+
+
 def shares_of(board, colour, last, ko):
     """Return the probabilities float[N] of the compiled rollouts' next move."""
     raise_weights(board, odds_of(PARAMS), colour, last, ko)
-    weights = board.weights[colour].copy()
+    height, width = board["height"], board["width"]
+    weights = board["weights"][colour, : (height + 4) * (width + 2)].copy()
     restore_weights(board, colour)
-    weights = weights.reshape(board.height + 4, -1)[2:-2, : board.width].reshape(-1)
+    weights = weights.reshape(height + 4, -1)[2:-2, :width].reshape(-1)
     return weights / max(weights.sum(), 1e-9)
 
 
@@ -184,7 +191,7 @@ def check_shares(game, actions):
             if starts.num_passes[ply] == 2:
                 break
             colour = int(starts.to_play[ply])
-            fresh = new_board(game.board_shape)
+            fresh = empty_board(game.board_shape)
             last, ko = set_up(fresh, *starts.boards[ply], colour)
             refresh(fresh, odds)
             board = fresh if board is None else board
@@ -225,7 +232,7 @@ def test_moves_are_drawn_with_the_probabilities_of_the_policy():
     """A chi-square test of 20,000 first moves, after a capture of two stones."""
     starts = starts_of([drawn(BENT, 3, to_play=1)] * 20_000)
     moves = Rollouts(SHAPE, PARAMS).begin(starts)().moves[:, 1]
-    board = new_board(SHAPE)
+    board = empty_board(SHAPE)
     last, ko = set_up(board, *starts.boards[0], 0)
     refresh(board, odds_of(PARAMS))
     expected = 20_000 * shares_of(board, 0, last, ko)

@@ -12,7 +12,7 @@ changes (not where another does: then remove `__pycache__`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numba import njit
@@ -36,52 +36,59 @@ POINT = np.dtype(  # what is passed on is 64 bits wide, so that every function i
         ("changed", "i4"),  # the time when last noted in `Board.changed`
         ("taken", "i4"),  # the time when a stone was last captured here
         ("saves", "i4"),  # the draw before which a move here last saved stones
-    ]
+    ],
+    align=True,
 )
-TIME, NUM_CHANGED, NUM_CAPTURED, NUM_RAISED, NUM_DRAWS, NUM_ATARI = range(6)
-"""Indices into `Board.counts`; Black's and White's number of chains in atari are the last two."""
+_MOST_ROWS = 31
+_MOST = (_MOST_ROWS + 4) * (_MOST_ROWS + 2)
+"""Points of the largest board, with its margin."""
 OFF_BOARD = 7
 _UP, _LEFT, _RIGHT, _DOWN = (DIAMOND.index(side) for side in ((-1, 0), (0, -1), (0, 1), (1, 0)))
 SIDES = (_UP, _LEFT, _RIGHT, _DOWN)
 DIAGONALS = tuple(DIAMOND.index(side) for side in ((-1, -1), (-1, 1), (1, -1), (1, 1)))
 _ROWS, _COLUMNS = (np.array([side[axis] for side in DIAMOND]) for axis in (0, 1))
-_FACTORS = np.array(FACTORS, np.int64)
+PATTERN_FACTORS = np.array(FACTORS, np.int64)
 
 
-class Board(NamedTuple):
-    """A board of S = (H + 4) (W + 2) points, with two free rows above and below it, and two free
-    columns between a row and the next; viewers are Black and White."""
+BOARD = np.dtype(
+    [
+        ("height", "i8"),
+        ("width", "i8"),
+        ("offsets", "i8", (len(DIAMOND),)),  # from a point to those of `patterns.DIAMOND`
+        ("time", "i8"),  # counts moves
+        ("num_changed", "i8"),
+        ("num_captured", "i8"),
+        ("num_raised", "i8"),
+        ("num_draws", "i8"),
+        ("num_atari", "i8", (2,)),
+        ("points", POINT, (_MOST,)),
+        ("cells", "i8", (2, _MOST)),  # by viewer, Black and White: see `patterns`
+        # by viewer: the sum of the cells around a point times `patterns.FACTORS`
+        ("codes", "i8", (2, _MOST)),
+        # by side to move: the odds of a move, zero where it is not allowed
+        ("weights", "f8", (2, _MOST)),
+        ("sums", "f8", (2, _MOST_ROWS)),  # the weights of a row, where it is not stale
+        ("is_stale", "i8", (2, _MOST_ROWS)),  # 1 or 0
+        ("atari", "i8", (2, _MOST)),  # first stones of a side's chains with one liberty
+        (
+            "changed",
+            "i8",
+            (_MOST,),
+        ),  # where a cell on or around a point changed last
+        ("captured", "i8", (_MOST,)),  # the stones that the last move captured
+        # points whose weight is raised for one draw, and may be more than once; their weights
+        # before, and the sums of their rows
+        ("raised", "i8", (3 * _MOST,)),
+        ("before", "f8", (3 * _MOST, 2)),
+    ],
+    align=True,
+)
+"""A board of (H + 4) (W + 2) points, with two free rows above and below it, and two free columns
+between a row and the next.
 
-    height: int
-    width: int
-    points: np.ndarray
-    """POINT[S]"""
-    cells: np.ndarray
-    """int32[2, S], by viewer: see `patterns`"""
-    codes: np.ndarray
-    """int64[2, S], by viewer: the sum of the cells around a point times `patterns.FACTORS`"""
-    weights: np.ndarray
-    """float64[2, S], by side to move: the odds of a move there, zero where it is not allowed"""
-    sums: np.ndarray
-    """float64[2, H]: the weights of a row, where it is not stale"""
-    is_stale: np.ndarray
-    """bool[2, H]"""
-    atari: np.ndarray
-    """int64[2, H W]: the first stones of a side's chains with one liberty"""
-    changed: np.ndarray
-    """int64[S]: the points with another cell, or other cells around them, since the last move"""
-    captured: np.ndarray
-    """int64[H W]: the stones that the last move captured"""
-    raised: np.ndarray
-    """int64[3 H W + 1]: points whose weight is raised for one draw, and may be more than once"""
-    before: np.ndarray
-    """float64[3 H W + 1]: their weights before"""
-    offsets: np.ndarray
-    """int64[12]: from a point to the points of `patterns.DIAMOND`"""
-    factors: np.ndarray
-    """int64[13]: `patterns.FACTORS`"""
-    counts: np.ndarray
-    """int64[7]"""
+It is one record, because Numba counts references to arrays, which took half of the time."""
+Board = Any
+"""A record of BOARD."""
 
 
 def compile_function(function: F) -> F:
@@ -89,43 +96,37 @@ def compile_function(function: F) -> F:
     return cast(F, njit(function, cache=True, nogil=True, error_model="numpy"))
 
 
+def inline_function(function: F) -> F:
+    """Compile a small function into those that call it: a call that passes a board costs more."""
+    return cast(F, njit(function, inline="always", nogil=True, error_model="numpy"))
+
+
 @compile_function
-def new_board(shape: tuple[int, int]) -> Board:
-    """Return an empty board; its weights are not computed."""
+def clear(board: Board, shape: tuple[int, int]) -> None:
+    """Make `board` an empty one; its weights are not computed."""
     height, width = shape
-    stride, num_points = width + 2, height * width
-    size = (height + 4) * stride
-    board = Board(
-        height,
-        width,
-        np.zeros(size, POINT),
-        np.full((2, size), OFF_BOARD, np.int32),
-        np.zeros((2, size), np.int64),
-        np.zeros((2, size)),
-        np.zeros((2, height)),
-        np.ones((2, height), np.bool_),
-        np.empty((2, num_points), np.int64),
-        np.empty(size, np.int64),
-        np.empty(num_points, np.int64),
-        np.empty(3 * num_points + 1, np.int64),
-        np.empty(3 * num_points + 1),
-        _ROWS * stride + _COLUMNS,
-        _FACTORS.copy(),
-        np.zeros(7, np.int64),
-    )
-    board.points["colour"][:] = _MARGIN
-    for row in range(height):
-        for column in range(width):
-            number = row * width + column
-            place = board.points[point_of(board, number)]
-            place.colour, place.row, place.number = EMPTY, row, number
-            board.cells[:, point_of(board, number)] = 0
-    for number in range(num_points):
+    stride = width + 2
+    board.height, board.width = height, width
+    for i in range(len(_ROWS)):
+        board.offsets[i] = _ROWS[i] * stride + _COLUMNS[i]
+    board.time = board.num_changed = board.num_captured = board.num_raised = board.num_draws = 0
+    board.num_atari[:] = 0
+    for point in range((height + 4) * stride):
+        place = board.points[point]
+        place.colour, place.changed, place.taken, place.saves = _MARGIN, 0, 0, 0
+        board.cells[:, point] = OFF_BOARD
+        board.weights[:, point] = 0.0
+    board.is_stale[:, :height] = 1
+    for number in range(height * width):
+        point = point_of(board, number)
+        place = board.points[point]
+        place.colour, place.row, place.number = EMPTY, number // width, number
+        board.cells[:, point] = 0
+    for number in range(height * width):
         point, code = point_of(board, number), 0
         for i in range(8):
-            code += board.cells[0, point + board.offsets[i]] * board.factors[i]
+            code += board.cells[0, point + board.offsets[i]] * PATTERN_FACTORS[i]
         board.codes[:, point] = code
-    return board
 
 
 @compile_function
@@ -142,21 +143,20 @@ def set_up(board: Board, now: np.ndarray, before: np.ndarray, to_play: int) -> t
         if now[number] != EMPTY:
             place(board, now[number], point_of(board, number))
     last, num_new = -1, 0
-    counts = board.counts
-    counts[TIME] += 1
-    counts[NUM_CHANGED] = counts[NUM_CAPTURED] = 0
+    board.time += 1
+    board.num_changed = board.num_captured = 0
     for number in range(len(now)):
         point = point_of(board, number)
         board.changed[number] = point
         if now[number] == 1 - to_play and before[number] != 1 - to_play:
             last, num_new = point, num_new + 1
         if before[number] == to_play and now[number] != to_play:
-            board.captured[counts[NUM_CAPTURED]] = point
-            board.points[point].taken = counts[TIME]
-            counts[NUM_CAPTURED] += 1
-    counts[NUM_CHANGED] = len(now)
+            board.captured[board.num_captured] = point
+            board.points[point].taken = board.time
+            board.num_captured += 1
+    board.num_changed = len(now)
     if num_new != 1:  # a pass, the start, or stones that were set up
-        counts[NUM_CAPTURED] = 0
+        board.num_captured = 0
         return -1, -1
     return last, _ko_point(board, last)
 
@@ -166,16 +166,16 @@ def _ko_point(board: Board, last: int) -> int:
     """Return the point of a single stone that was captured by one that could be recaptured, else
     -1."""
     chain = board.points[board.points[last].chain]
-    is_ko = board.counts[NUM_CAPTURED] == 1 and chain.num_stones == 1 and chain.liberties == 1
+    is_ko = board.num_captured == 1 and chain.num_stones == 1 and chain.liberties == 1
     return board.captured[0] if is_ko else -1
 
 
 @compile_function
 def place(board: Board, colour: int, point: int) -> int:
     """Place a stone where that is no suicide, capture, and return the ko point or -1."""
-    points, counts = board.points, board.counts
-    counts[TIME] += 1
-    counts[NUM_CHANGED] = counts[NUM_CAPTURED] = 0
+    points = board.points
+    board.time += 1
+    board.num_changed = board.num_captured = 0
     first = point
     for i in SIDES:
         side = points[point + board.offsets[i]]
@@ -196,19 +196,19 @@ def place(board: Board, colour: int, point: int) -> int:
             _absorb(board, side.chain, first)
         elif side.colour == 1 - colour and points[side.chain].liberties == 0:
             _capture(board, side.chain)
-    _set_level(board, first)
+    _update_level(board, first)
     for i in SIDES:
         if points[point + board.offsets[i]].colour == 1 - colour:
-            _set_level(board, points[point + board.offsets[i]].chain)
-    for i in range(counts[NUM_CAPTURED]):
+            _update_level(board, points[point + board.offsets[i]].chain)
+    for i in range(board.num_captured):
         for j in SIDES:
             side = points[board.captured[i] + board.offsets[j]]
             if side.colour == colour:
-                _set_level(board, side.chain)
+                _update_level(board, side.chain)
     return _ko_point(board, point)
 
 
-@compile_function
+@inline_function
 def _is_first(board: Board, point: int, index: int) -> bool:
     """Return whether no earlier side of `point` has a stone of the same chain as side `index`."""
     chain = board.points[point + board.offsets[index]].chain
@@ -262,15 +262,15 @@ def _absorb(board: Board, other: int, first: int) -> None:
 @compile_function
 def _capture(board: Board, first: int) -> None:
     """Take a chain off the board, and give its neighbours their liberties."""
-    points, counts = board.points, board.counts
+    points = board.points
     if points[first].level == 1:
         _leave_atari(board, first)
     colour, point = points[first].colour, first
     for _ in range(points[first].num_stones):
-        board.captured[counts[NUM_CAPTURED]] = point
-        counts[NUM_CAPTURED] += 1
+        board.captured[board.num_captured] = point
+        board.num_captured += 1
         stone = points[point]
-        stone.colour, stone.taken = EMPTY, counts[TIME]
+        stone.colour, stone.taken = EMPTY, board.time
         _write(board, point, colour, 0)
         for i in SIDES:
             side = points[point + board.offsets[i]]
@@ -279,19 +279,23 @@ def _capture(board: Board, first: int) -> None:
         point = stone.next
 
 
+@inline_function
+def _update_level(board: Board, first: int) -> None:
+    """Write the liberties of a chain into the cells of its stones, where they changed."""
+    if min(board.points[first].liberties, 3) != board.points[first].level:
+        _set_level(board, first)
+
+
 @compile_function
 def _set_level(board: Board, first: int) -> None:
-    """Write the liberties of a chain into the cells of its stones, where they changed."""
     chain = board.points[first]
     level = min(chain.liberties, 3)
-    if level == chain.level:
-        return
     if chain.level == 1:
         _leave_atari(board, first)
     if level == 1:
-        count = board.counts[NUM_ATARI + chain.colour]
+        count = board.num_atari[chain.colour]
         board.atari[chain.colour, count], chain.place = first, count
-        board.counts[NUM_ATARI + chain.colour] += 1
+        board.num_atari[chain.colour] += 1
     chain.level = level
     point = first
     for _ in range(chain.num_stones):
@@ -302,8 +306,8 @@ def _set_level(board: Board, first: int) -> None:
 @compile_function
 def _leave_atari(board: Board, first: int) -> None:
     chain = board.points[first]
-    board.counts[NUM_ATARI + chain.colour] -= 1
-    last = board.atari[chain.colour, board.counts[NUM_ATARI + chain.colour]]
+    board.num_atari[chain.colour] -= 1
+    last = board.atari[chain.colour, board.num_atari[chain.colour]]
     board.atari[chain.colour, chain.place] = last
     board.points[last].place = chain.place
 
@@ -317,19 +321,19 @@ def _write(board: Board, point: int, colour: int, level: int) -> None:
         change = cell - board.cells[viewer, point]
         board.cells[viewer, point] = cell
         for i in range(8):
-            board.codes[viewer, point - board.offsets[i]] += change * board.factors[i]
+            board.codes[viewer, point - board.offsets[i]] += change * PATTERN_FACTORS[i]
     _note_change(board, point)
     for i in range(8):
         _note_change(board, point + board.offsets[i])
 
 
-@compile_function
+@inline_function
 def _note_change(board: Board, point: int) -> None:
-    place, counts = board.points[point], board.counts
-    if place.changed != counts[TIME] and place.colour != _MARGIN:
-        place.changed = counts[TIME]
-        board.changed[counts[NUM_CHANGED]] = point
-        counts[NUM_CHANGED] += 1
+    place = board.points[point]
+    if place.changed != board.time and place.colour != _MARGIN:
+        place.changed = board.time
+        board.changed[board.num_changed] = point
+        board.num_changed += 1
 
 
 @compile_function
@@ -337,8 +341,8 @@ def area_lead(board: Board) -> int:
     """Return Black's area minus White's: stones, and empty points that reach only them."""
     points, stack = board.points, board.raised
     lead = 0
-    board.counts[TIME] += 1
-    time = board.counts[TIME]
+    board.time += 1
+    time = board.time
     for number in range(board.height * board.width):
         start = point_of(board, number)
         if points[start].colour != EMPTY:

@@ -16,18 +16,14 @@ from azero.games.go.alphago2016.patterns import MOST_CAPTURED
 from azero.games.go.rollouts.board import (
     DIAGONALS,
     EMPTY,
-    NUM_ATARI,
-    NUM_CAPTURED,
-    NUM_CHANGED,
-    NUM_DRAWS,
-    NUM_RAISED,
     OFF_BOARD,
+    PATTERN_FACTORS,
     SIDES,
-    TIME,
     Board,
     area_lead,
+    clear,
     compile_function,
-    new_board,
+    inline_function,
     place,
     point_of,
     set_up,
@@ -62,6 +58,7 @@ def play_out(
     shape: tuple[int, int],
     odds: Odds,
     table: np.ndarray,
+    workspace: np.ndarray,
     draws: np.ndarray,
     boards: np.ndarray,
     to_play: np.ndarray,
@@ -75,6 +72,7 @@ def play_out(
       shape: of the board.
       odds: of the policy.
       table: int32[2, N + 1], replies (`azero.games.go.rollouts.replies`).
+      workspace: BOARD[1], for this call alone.
       draws: float64[B, T] in [0, 1), one for each move.
       boards: int64[B, 2, N], now and one move ago: BLACK, WHITE, EMPTY.
       to_play: int64[B].
@@ -83,8 +81,9 @@ def play_out(
       moves: int32[B, 1 + T], set to the move before the game and its moves; N is a pass, none, and
         what is after the end.
     """
+    board = workspace[0]
     for game in range(len(draws)):
-        board = new_board(shape)
+        clear(board, shape)
         last, ko = set_up(board, boards[game, 0], boards[game, 1], to_play[game])
         refresh(board, odds)
         moves[game] = shape[0] * shape[1]
@@ -124,7 +123,7 @@ def _play(
             restore_weights(board, colour)
         if point < 0:
             num_passes, last, ko = num_passes + 1, -1, -1
-            board.counts[NUM_CAPTURED] = 0
+            board.num_captured = 0
         else:
             num_passes, last = 0, point
             ko = place(board, colour, point)
@@ -136,7 +135,7 @@ def _play(
 @compile_function
 def refresh(board: Board, odds: Odds) -> None:
     """Compute the weights of the changed points."""
-    for i in range(board.counts[NUM_CHANGED]):
+    for i in range(board.num_changed):
         point = board.changed[i]
         for viewer in range(2):
             weight = 0.0
@@ -144,7 +143,7 @@ def refresh(board: Board, odds: Odds) -> None:
                 weight = odds.pattern[_finish(board.codes[viewer, point]) >> odds.pattern_shift]
             if weight != board.weights[viewer, point]:
                 board.weights[viewer, point] = weight
-                board.is_stale[viewer, board.points[point].row] = True
+                board.is_stale[viewer, board.points[point].row] = 1
 
 
 @compile_function
@@ -165,7 +164,7 @@ def _is_allowed(board: Board, viewer: int, point: int) -> bool:
     return num_others > (0 if seen >> OFF_BOARD else 1)
 
 
-@compile_function
+@inline_function
 def _finish(code: int) -> int:
     """Return the hash `patterns._finish` of a sum."""
     code &= _WORD
@@ -178,28 +177,28 @@ def _finish(code: int) -> int:
 def raise_weights(board: Board, odds: Odds, colour: int, last: int, ko: int) -> None:
     """Multiply into the weights what depends on the last move and on chains in atari, and forbid
     the ko point; until `restore_weights`."""
-    board.counts[NUM_RAISED] = 0
-    board.counts[NUM_DRAWS] += 1
+    _add_up(board, colour)
+    board.num_raised = 0
+    board.num_draws += 1
     if ko >= 0:
         _raise(board, colour, ko, 0.0)
     _raise_saves(board, odds, colour)
-    counts = board.counts
-    size = min(counts[NUM_CAPTURED], MOST_CAPTURED)
-    for i in range(counts[NUM_CAPTURED] if size >= 2 else 0):
+    size = min(board.num_captured, MOST_CAPTURED)
+    for i in range(board.num_captured if size >= 2 else 0):
         point, around = board.captured[i], 0
         for j in range(8):
-            if board.points[point + board.offsets[j]].taken == counts[TIME]:
+            if board.points[point + board.offsets[j]].taken == board.time:
                 around |= 1 << j
         _raise(board, colour, point, odds.nakade[around + 256 * (size - 1)])
     if last < 0:
         return
     context = 0
     for i in range(len(board.offsets)):
-        context += board.cells[colour, last + board.offsets[i]] * board.factors[i]
+        context += board.cells[colour, last + board.offsets[i]] * PATTERN_FACTORS[i]
     for i in range(len(board.offsets)):
         point = last + board.offsets[i]
         if board.weights[colour, point] > 0.0:
-            code = _finish(context + (i + 1) * board.factors[-1])
+            code = _finish(context + (i + 1) * PATTERN_FACTORS[-1])
             factor = odds.near[i] * odds.response_pattern[code >> odds.response_shift]
             _raise(board, colour, point, factor)
 
@@ -208,7 +207,7 @@ def raise_weights(board: Board, odds: Odds, colour: int, last: int, ko: int) -> 
 def _raise_saves(board: Board, odds: Odds, colour: int) -> None:
     """Raise the moves of `patterns.saves`."""
     points = board.points
-    for i in range(board.counts[NUM_ATARI + colour]):
+    for i in range(board.num_atari[colour]):
         first = board.atari[colour, i]
         point, liberty = first, -1
         for _ in range(points[first].num_stones):
@@ -240,48 +239,52 @@ def _liberty(board: Board, first: int) -> int:
         point = board.points[point].next
 
 
-@compile_function
+@inline_function
 def _raise_save(board: Board, odds: Odds, colour: int, point: int) -> None:
-    if board.points[point].saves != board.counts[NUM_DRAWS]:
-        board.points[point].saves = board.counts[NUM_DRAWS]
+    if board.points[point].saves != board.num_draws:
+        board.points[point].saves = board.num_draws
         _raise(board, colour, point, odds.save)
 
 
-@compile_function
+@inline_function
 def _raise(board: Board, colour: int, point: int, factor: float) -> None:
     weight = board.weights[colour, point]
     if weight == 0.0 or factor == 1.0:
         return
-    count = board.counts[NUM_RAISED]
-    board.raised[count], board.before[count] = point, weight
-    board.counts[NUM_RAISED] += 1
+    count, row = board.num_raised, board.points[point].row
+    board.raised[count] = point
+    board.before[count, 0], board.before[count, 1] = weight, board.sums[colour, row]
+    board.num_raised += 1
     board.weights[colour, point] = weight * factor
-    board.is_stale[colour, board.points[point].row] = True
+    board.sums[colour, row] += weight * factor - weight
 
 
 @compile_function
 def restore_weights(board: Board, colour: int) -> None:
     """Undo `raise_weights`."""
-    for i in range(board.counts[NUM_RAISED] - 1, -1, -1):
+    for i in range(board.num_raised - 1, -1, -1):
         point = board.raised[i]
-        board.weights[colour, point] = board.before[i]
-        board.is_stale[colour, board.points[point].row] = True
+        board.weights[colour, point] = board.before[i, 0]
+        board.sums[colour, board.points[point].row] = board.before[i, 1]
+
+
+@compile_function
+def _add_up(board: Board, colour: int) -> None:
+    """Add up the weights of rows where one changed; so errors of rounding do not grow."""
+    for row in range(board.height):
+        if board.is_stale[colour, row]:
+            board.is_stale[colour, row] = 0
+            first, total = (row + 2) * (board.width + 2), 0.0
+            for point in range(first, first + board.width):
+                total += board.weights[colour, point]
+            board.sums[colour, row] = total
 
 
 @compile_function
 def _draw(board: Board, colour: int, uniform: float) -> int:
     """Return a point, drawn with its weight's share of all, or -1 where no move is allowed."""
-    total, stride = 0.0, board.width + 2
     weights, sums = board.weights[colour], board.sums[colour]
-    for row in range(board.height):
-        if board.is_stale[colour, row]:
-            board.is_stale[colour, row] = False
-            first, row_sum = (row + 2) * stride, 0.0
-            for point in range(first, first + board.width):
-                row_sum += weights[point]
-            sums[row] = row_sum
-        total += sums[row]
-    rest, chosen = uniform * total, -1
+    rest, chosen = uniform * sums[: board.height].sum(), -1
     for row in range(board.height):
         if sums[row] > 0.0:
             chosen = row
@@ -290,7 +293,7 @@ def _draw(board: Board, colour: int, uniform: float) -> int:
             rest -= sums[row]
     if chosen < 0:
         return -1
-    first, found = (chosen + 2) * stride, -1
+    first, found = (chosen + 2) * (board.width + 2), -1
     for point in range(first, first + board.width):
         if weights[point] > 0.0:
             found = point

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from azero.games.go.alphago2016.patterns import DIAMOND
-from azero.games.go.rollouts.board import EMPTY
+from azero.games.go.rollouts.board import BOARD, EMPTY
 from azero.games.go.rollouts.compiled import Odds, play_out
 from azero.games.go.rollouts.replies import learn_replies, no_replies
 from azero.games.go.state import GoState
@@ -118,6 +118,7 @@ class Rollouts:
                 self._shape,
                 self._odds,
                 self.table,
+                np.zeros(1, BOARD),
                 *(array[first:end] for array in arrays),
             )
             for first, end in itertools.pairwise(cuts)
