@@ -1,7 +1,7 @@
 """A board of Go for one rollout after another, compiled by Numba: it keeps chains, the cells of
 patterns and their codes up to date.
 
-Points have numbers on a board with a margin (`Board`) in here, and 0 to H W - 1 outside. What a
+Points have numbers on a board with a margin (`BOARD`) in here, and 0 to H W - 1 outside. What a
 move changes is little: codes around stones whose chain got another number of liberties, of 1, 2 or
 more.
 
@@ -24,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 BLACK, WHITE, EMPTY, _MARGIN = range(4)
 POINT = np.dtype(  # what is passed on is 64 bits wide, so that every function is compiled once
     [
-        ("colour", "i8"),
+        ("colour", "i8"),  # BLACK, WHITE, EMPTY, _MARGIN
         ("level", "i1"),  # of a chain's first stone: its liberties, at most 3
         ("row", "i2"),
         ("number", "i2"),  # outside
@@ -32,8 +32,8 @@ POINT = np.dtype(  # what is passed on is 64 bits wide, so that every function i
         ("next", "i2"),  # stone of the chain, in a circle
         ("num_stones", "i2"),  # of a chain's first stone, like the next two
         ("liberties", "i2"),
-        ("place", "i2"),  # in `Board.atari`, where the level is 1
-        ("changed", "i4"),  # the time when last noted in `Board.changed`
+        ("place", "i2"),  # in the list `atari`, where the level is 1
+        ("changed", "i4"),  # the time when last noted in the list `changed`
         ("taken", "i4"),  # the time when a stone was last captured here
         ("saves", "i4"),  # the draw before which a move here last saved stones
     ],
@@ -48,8 +48,6 @@ SIDES = (_UP, _LEFT, _RIGHT, _DOWN)
 DIAGONALS = tuple(DIAMOND.index(side) for side in ((-1, -1), (-1, 1), (1, -1), (1, 1)))
 _ROWS, _COLUMNS = (np.array([side[axis] for side in DIAMOND]) for axis in (0, 1))
 PATTERN_FACTORS = np.array(FACTORS, np.int64)
-
-
 BOARD = np.dtype(
     [
         ("height", "i8"),
@@ -70,11 +68,7 @@ BOARD = np.dtype(
         ("sums", "f8", (2, _MOST_ROWS)),  # the weights of a row, where it is not stale
         ("is_stale", "i8", (2, _MOST_ROWS)),  # 1 or 0
         ("atari", "i8", (2, _MOST)),  # first stones of a side's chains with one liberty
-        (
-            "changed",
-            "i8",
-            (_MOST,),
-        ),  # where a cell on or around a point changed last
+        ("changed", "i8", (_MOST,)),  # points with a new cell on or around them
         ("captured", "i8", (_MOST,)),  # the stones that the last move captured
         # points whose weight is raised for one draw, and may be more than once; their weights
         # before, and the sums of their rows
@@ -94,11 +88,6 @@ Board = Any
 def compile_function(function: F) -> F:
     """Compile a function at its first call, unless that is on disk already."""
     return cast(F, njit(function, cache=True, nogil=True, error_model="numpy"))
-
-
-def inline_function(function: F) -> F:
-    """Compile a small function into those that call it: a call that passes a board costs more."""
-    return cast(F, njit(function, inline="always", nogil=True, error_model="numpy"))
 
 
 @compile_function
@@ -208,7 +197,7 @@ def place(board: Board, colour: int, point: int) -> int:
     return _ko_point(board, point)
 
 
-@inline_function
+@compile_function
 def _is_first(board: Board, point: int, index: int) -> bool:
     """Return whether no earlier side of `point` has a stone of the same chain as side `index`."""
     chain = board.points[point + board.offsets[index]].chain
@@ -279,17 +268,13 @@ def _capture(board: Board, first: int) -> None:
         point = stone.next
 
 
-@inline_function
+@compile_function
 def _update_level(board: Board, first: int) -> None:
     """Write the liberties of a chain into the cells of its stones, where they changed."""
-    if min(board.points[first].liberties, 3) != board.points[first].level:
-        _set_level(board, first)
-
-
-@compile_function
-def _set_level(board: Board, first: int) -> None:
     chain = board.points[first]
     level = min(chain.liberties, 3)
+    if level == chain.level:
+        return
     if chain.level == 1:
         _leave_atari(board, first)
     if level == 1:
@@ -327,7 +312,7 @@ def _write(board: Board, point: int, colour: int, level: int) -> None:
         _note_change(board, point + board.offsets[i])
 
 
-@inline_function
+@compile_function
 def _note_change(board: Board, point: int) -> None:
     place = board.points[point]
     if place.changed != board.time and place.colour != _MARGIN:

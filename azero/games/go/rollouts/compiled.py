@@ -23,7 +23,6 @@ from azero.games.go.rollouts.board import (
     area_lead,
     clear,
     compile_function,
-    inline_function,
     place,
     point_of,
     set_up,
@@ -164,7 +163,7 @@ def _is_allowed(board: Board, viewer: int, point: int) -> bool:
     return num_others > (0 if seen >> OFF_BOARD else 1)
 
 
-@inline_function
+@compile_function
 def _finish(code: int) -> int:
     """Return the hash `patterns._finish` of a sum."""
     code &= _WORD
@@ -239,14 +238,14 @@ def _liberty(board: Board, first: int) -> int:
         point = board.points[point].next
 
 
-@inline_function
+@compile_function
 def _raise_save(board: Board, odds: Odds, colour: int, point: int) -> None:
     if board.points[point].saves != board.num_draws:
         board.points[point].saves = board.num_draws
         _raise(board, colour, point, odds.save)
 
 
-@inline_function
+@compile_function
 def _raise(board: Board, colour: int, point: int, factor: float) -> None:
     weight = board.weights[colour, point]
     if weight == 0.0 or factor == 1.0:
