@@ -120,6 +120,7 @@ def clear(board: Board, shape: tuple[int, int]) -> None:
 
 @compile_function
 def point_of(board: Board, number: int) -> int:
+    """Return the point that is `number` outside."""
     row, column = divmod(number, board.width)
     return (row + 2) * (board.width + 2) + column
 
