@@ -182,9 +182,10 @@ def tournament(request: Annotated[TournamentRequest, tyro.conf.arg(name="")]) ->
 
 def tune(request: Annotated[TuneRequest, tyro.conf.arg(name="")]) -> None:
     """Tune settings of a player's search or clock by Gaussian-process optimisation."""
-    from azero.commands.tune import tune as run_tuning
+    from azero.match.tuning.tuner import tune as run_tuning
+    from azero.report.posterior import save_posterior
 
-    run_tuning(request)
+    run_tuning(request, save_posterior)
 
 
 def elo(

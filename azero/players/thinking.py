@@ -135,6 +135,21 @@ class Analysis:
     """Length of the longest of them."""
 
 
+@dataclass(frozen=True, eq=False)
+class ThinkOptions:
+    """What a search reports, what stops it besides its limits, and which moves it leaves out."""
+
+    should_stop: Callable[[], bool] = lambda: False
+    """Asked after every batch of leaves; must be cheap."""
+    on_progress: Callable[[Analysis], None] | None = None
+    """Called about every `progress_seconds`, and at the end."""
+    progress_seconds: float = 1.0
+    restriction: Restriction | None = None
+    """The moves that are left out; None is nothing. A position below the root without a legal move
+    that is left is not searched further and has the network's value, as in KataGo. The statistics
+    of a deep one are not kept in the tree."""
+
+
 def empty_analysis(position: Position, value: float = 0.0, seconds: float = 0.0) -> Analysis:
     """Return an analysis without moves: of a search that was stopped before it began, or of a game
     that is over, whose `value` is its result."""
@@ -166,24 +181,14 @@ class Thinker(Protocol):
         self,
         position: Position,
         limits: Limits,
-        *,
-        should_stop: Callable[[], bool] = lambda: False,
-        on_progress: Callable[[Analysis], None] | None = None,
-        progress_seconds: float = 1.0,
-        restriction: Restriction | None = None,
+        options: ThinkOptions = ThinkOptions(),
     ) -> Analysis:
-        """Search `position` until a limit is met or `should_stop()` is true, which is asked after
-        every batch of leaves.
+        """Search `position` until a limit is reached or `options.should_stop()` is true.
 
         Args:
-          position: the position; if it follows from the last one thought about, the tree is kept.
+          position: the position; if it follows from the last one searched, the tree is kept.
           limits: see `Limits`. A position that is over gives an analysis without moves.
-          should_stop: asked after every batch; must be cheap.
-          on_progress: called about every `progress_seconds`, and at the end.
-          progress_seconds: time between calls of `on_progress`.
-          restriction: what the search leaves out; None is nothing. A position below the root in
-            which it leaves no legal move is not searched further and is worth what the network says
-            of it, as in KataGo. Nothing of a deep one stays in the tree that is kept.
+          options: see `ThinkOptions`.
 
         Raises:
           ValueError: the restriction leaves no legal move in `position`.

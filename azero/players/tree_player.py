@@ -23,6 +23,7 @@ from azero.players.thinking import (
     Analysis,
     Limits,
     Restriction,
+    ThinkOptions,
     check_same_board,
     empty_analysis,
 )
@@ -143,7 +144,7 @@ class TreePlayer:
         def is_decided() -> bool:
             return is_timed and self.style.stop_early and self._is_decided(began, limits, position)
 
-        analysis = self.think(position, limits, should_stop=is_decided)
+        analysis = self.think(position, limits, ThinkOptions(should_stop=is_decided))
         if self._gives_up(analysis):
             return Decision(RESIGN, analysis.value)
         action = self._pick(analysis, len(position.actions))
@@ -154,11 +155,7 @@ class TreePlayer:
         self,
         position: Position,
         limits: Limits,
-        *,
-        should_stop: Callable[[], bool] = lambda: False,
-        on_progress: Callable[[Analysis], None] | None = None,
-        progress_seconds: float = 1.0,
-        restriction: Restriction | None = None,
+        options: ThinkOptions = ThinkOptions(),  # noqa: B008
     ) -> Analysis:
         """Search `position` as `Thinker` says.
 
@@ -173,7 +170,7 @@ class TreePlayer:
         began = shown = time.perf_counter()
         if position.is_over:
             return empty_analysis(position, position.rewards[position.to_play])
-        tree, whole, root = self._place(position, restriction)
+        tree, whole, root = self._place(position, options.restriction)
         first_visits = root.total_visits
 
         def analyse() -> Analysis:
@@ -182,17 +179,19 @@ class TreePlayer:
 
         def on_batch() -> None:
             nonlocal shown
-            if on_progress is not None and time.perf_counter() - shown >= progress_seconds:
+            if options.on_progress is None:
+                return
+            if time.perf_counter() - shown >= options.progress_seconds:
                 shown = time.perf_counter()
-                on_progress(analyse())
+                options.on_progress(analyse())
 
-        self._search(tree, root, limits, began, should_stop, on_batch)
+        self._search(tree, root, limits, began, options.should_stop, on_batch)
         tree.finish()
         if root is not whole:
             tree.root = merge(whole, root)
         analysis = analyse()
-        if on_progress is not None:
-            on_progress(analysis)
+        if options.on_progress is not None:
+            options.on_progress(analysis)
         return analysis
 
     def evaluate(self, position: Position, symmetry: int | None = None) -> tuple[np.ndarray, float]:

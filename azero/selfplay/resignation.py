@@ -14,6 +14,8 @@ import math
 
 import numpy as np
 
+from azero.selfplay.trajectory import Games
+
 NEVER = -2.0
 """A threshold below every value: nobody resigns."""
 HIGHEST = -0.5
@@ -42,6 +44,25 @@ def lowest_points(
     mover_reward = np.take_along_axis(rewards, to_play, axis=1)
     counts = (np.arange(points.shape[1])[None, :] < lengths[:, None]) & (mover_reward >= 0)
     return np.where(counts, points, 1.0).min(axis=1, initial=1.0).astype(np.float32)
+
+
+def lowest_points_of_games(games: Games) -> np.ndarray:
+    """Return the lowest points of the games that were played to the end, for the calibration of the
+    resign threshold."""
+    played_out = np.flatnonzero(~games.can_resign)
+    lengths, starts = games.length[played_out], games.starts[played_out]
+    plies = np.arange(int(lengths.max(initial=0)))
+    rows = starts[:, None] + np.minimum(plies[None, :], lengths[:, None] - 1)
+    values, best, to_play = (
+        column[rows] for column in (games.root_value, games.best_child_value, games.to_play)
+    )
+    return lowest_points(
+        games.result[played_out],
+        values.astype(np.float32),
+        best.astype(np.float32),
+        to_play.astype(np.int64),
+        lengths,
+    )
 
 
 class ResignCalibration:

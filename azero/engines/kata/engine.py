@@ -22,7 +22,7 @@ from azero.engines.kata.fields import QueryError
 from azero.engines.kata.query import Query, Turn, parse_query
 from azero.engines.kata.result import format_result
 from azero.engines.lines import LineReader, LineWriter, say
-from azero.players.thinking import Analysis, Limits
+from azero.players.thinking import Analysis, Limits, ThinkOptions
 
 if TYPE_CHECKING:
     from azero.engines.go_game import GoGame
@@ -202,10 +202,12 @@ class AnalysisEngine(ServedGame["GoGame"]):
         analysis = game.session.think(
             position,
             Limits(visits=query.visits, playouts=query.playouts, seconds=query.seconds),
-            should_stop=lambda: turn.is_terminated,
-            on_progress=None if query.report_seconds is None else during,
-            progress_seconds=query.report_seconds or 1.0,
-            restriction=query.restriction_of(position),
+            ThinkOptions(
+                should_stop=lambda: turn.is_terminated,
+                on_progress=None if query.report_seconds is None else during,
+                progress_seconds=query.report_seconds or 1.0,
+                restriction=query.restriction_of(position),
+            ),
         )
         if turn.is_terminated and not analysis.moves:
             self._send(_no_results(turn))

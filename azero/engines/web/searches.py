@@ -16,7 +16,7 @@ from azero.engines.web.games import WebGame
 from azero.games.go.rules import Go
 from azero.games.position import Position
 from azero.players.points import PointsEstimate
-from azero.players.thinking import Analysis, Limits
+from azero.players.thinking import Analysis, Limits, ThinkOptions
 
 Push = Callable[[str, dict[str, Any]], None]
 """Sends an event with its data to the page."""
@@ -59,9 +59,7 @@ def think(game: WebGame, request: SearchRequest, push: Push, stop: threading.Eve
         analysis = game.session.think(
             position,
             request.limits,
-            should_stop=stop.is_set,
-            on_progress=reporter.report,
-            progress_seconds=PROGRESS_SECONDS,
+            ThinkOptions(stop.is_set, reporter.report, PROGRESS_SECONDS),
         )
         if stop.is_set():
             return
@@ -218,7 +216,7 @@ def _review(game: WebGame, limits: Limits, push: Push, stop: threading.Event) ->
     for ply in range(len(game.line) + 1):
         game.go_to(ply)
         position = game.position
-        analysis = game.session.think(position, limits, should_stop=stop.is_set)
+        analysis = game.session.think(position, limits, ThinkOptions(stop.is_set))
         if stop.is_set():
             return
         outcome = game.outcome

@@ -23,16 +23,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from azero.games.game import Game
+from azero.search.batched.evaluation import evaluate_roots, masked_priors
 from azero.search.batched.tree import (
     Edges,
     Tree,
     backup,
     best_child_value,
     descend,
-    evaluate_roots,
     expand,
     init_tree,
-    masked_priors,
     node_value,
     root_actions,
     root_edge_of,

@@ -18,14 +18,8 @@ import mctx
 
 from azero.games.game import Game
 from azero.search.batched import puct
-from azero.search.batched.tree import (
-    ILLEGAL,
-    Edges,
-    best_child_value,
-    best_legal,
-    evaluate_roots,
-    result_for_mover,
-)
+from azero.search.batched.evaluation import ILLEGAL, evaluate_roots, result_for_mover
+from azero.search.batched.tree import Edges, best_child_value, best_legal
 from azero.search.search import LeafFn, SearchFn, SearchOutput
 from azero.search.settings import GumbelConfig, PuctConfig
 from azero.types import Array, PyTree

@@ -20,8 +20,9 @@ import jax
 import jax.numpy as jnp
 
 from azero.games.game import Game
+from azero.search.batched.evaluation import ILLEGAL, compact
 from azero.search.batched.rows import read_entry, read_rows
-from azero.search.batched.tree import ILLEGAL, ROOT, UNVISITED, Tree, compact, edge_width, init_tree
+from azero.search.batched.tree import ROOT, UNVISITED, Tree, edge_width, init_tree
 from azero.search.search import PreviousSearch
 from azero.search.settings import PuctConfig, SearchConfig
 from azero.types import Array, PyTree
