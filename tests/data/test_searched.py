@@ -26,7 +26,10 @@ def games_of(number: int, draw: np.random.Generator) -> Games:
     none."""
     rows = GAMES * MOVES
     counts = np.where(np.arange(rows) % 4 == 3, 0, draw.integers(1, 4, rows)).astype(np.int32)
-    words = words_of(np.arange(counts.sum()) % 26, draw.integers(1, 100, counts.sum()))
+    words = words_of(
+        (np.arange(counts.sum()) % 26).astype(np.int16),
+        draw.integers(1, 100, counts.sum()).astype(np.uint16),
+    )
     half = np.zeros(rows, np.float16)
     return Games(
         frame=draw.integers(0, 1 << 25, (rows, BOARD.frame_words)).astype(np.uint32),

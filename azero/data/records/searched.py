@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from azero.data.records.dataset import Dataset
 from azero.data.records.filters import SPLITS, Filters, Fractions
 from azero.data.run_files import read_config
 from azero.data.shard import Positions, parse_shard_path, read_shard, row_dtype, with_margin
+from azero.games.game import Game
 from azero.games.go.rules import Go
 from azero.games.go.settings import GoConfig
 from azero.selfplay.targets import policy_room, spans
@@ -53,7 +55,7 @@ def export_searches(workdir: Path, out: Path, last: int | None = None) -> int:
     paths = sorted(
         (workdir / "replay").glob("games-p*.shard"), key=lambda path: parse_shard_path(path)[::-1]
     )
-    room, has_auxiliary = policy_room(board), config.learner.needs_auxiliary_targets
+    room, has_auxiliary = policy_room(cast(Game, board)), config.learner.needs_auxiliary_targets
     shards = [
         read_shard(path, None, board.name, board.frame_words, room, has_auxiliary) for path in paths
     ]

@@ -27,7 +27,7 @@ from azero.games.go.rules import Go
 from azero.match.matches import MatchRequest, play_match
 from azero.match.score import MatchResult
 from azero.networks.rollout import sum_weights
-from azero.report.paper import claim, format_mean
+from azero.report.paper import Comparison, claim, format_mean
 from azero.report.plots import Chart, Series
 from azero.selfplay.policy_games import make_result_sampler
 from azero.selfplay.trajectory import HostArray
@@ -47,6 +47,10 @@ from azero.types import Array, PyTree
 
 SampleFn = Callable[[Array, PyTree], Array]
 """(key, states[B]) -> the result float32[B] of one rollout each, for Black."""
+
+
+_LEE_SPLIT = Fractions(validation=0.05, test=0.1)
+"""Games of the player that its value network does not learn from (the paper gives none)."""
 
 
 def measure_strength(context: StageContext) -> Outcome:
@@ -245,24 +249,36 @@ def iterate_value_networks(context: StageContext) -> Outcome:
         place = context.directory("lee") / str(number)
         _play_itself(context, value, place / "games", number)
         game = context.settings.game
-        fractions = Fractions(validation=0.05, test=0.05)
         filters = Filters(size=game.size, superko=game.superko, suicide=game.suicide)
         run_import(
-            ImportRequest((place / "games",), place / "data", filters, fractions), context.console
+            ImportRequest((place / "games",), place / "data", filters, _LEE_SPLIT), context.console
         )
         stage = f"lee/{number}/value"
         outcome = context.learn(stage, stage_config(context.settings, "value"), place / "data")
         if outcome.status:
             return outcome
-        rows, position = held_out(
-            Dataset.open(place / "data"), context.settings.evaluation.validation_positions
-        )
-        for name, path in (("before", value), ("after", context.directory(stage))):
-            error = look(context, path, rows, position).value_error
-            lines.append(claim(f"iteration {number}, {name}", format_mean(error, 1, 3)))
+        networks = {"before": value, "after": context.directory(stage)}
+        lines += _errors_of(context, f"iteration {number}", networks, place / "data")
         value = context.directory(stage)
     notes = [ERROR_NOTE, f"{settings.games:,} games of the player for each; held-out ones measured"]
     return Outcome(rows=lines, notes=notes)
+
+
+def _errors_of(
+    context: StageContext, what: str, networks: dict[str, Path], data: Path
+) -> list[Comparison]:
+    """Return the value errors of networks on the test split of a data set; none if it is empty."""
+    dataset = Dataset.open(data)
+    if not dataset.shards("test"):
+        return []
+    rows, position = held_out(dataset, context.settings.evaluation.validation_positions)
+    return [
+        claim(
+            f"{what}, {name}",
+            format_mean(look(context, path, rows, position).value_error, 1, 3),
+        )
+        for name, path in networks.items()
+    ]
 
 
 def _play_itself(context: StageContext, value: Path, out: Path, number: int) -> None:
