@@ -400,7 +400,7 @@ def _shard_of(index: int, path: Path, positions: Positions, games: HostArray) ->
 
 def samples_at(rows: HostArray, position: HostArray, num_frames: int) -> Samples:
     """Return the samples at `position` int64[B] of packed rows [T] that begin with a game's first
-    position, unturned; the policy target is the move played."""
+    position, without a symmetry; the policy target is the move played."""
     chosen = np.empty(len(position), rows.dtype)
     frames = np.empty((len(position), num_frames, *rows.dtype["frame"].shape), np.uint32)
     copy_rows(rows, position, chosen, frames, slice(None))

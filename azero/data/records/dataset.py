@@ -88,7 +88,7 @@ class Dataset:
     def create(
         cls, directory: Path, filters: Filters, fractions: Fractions, rows_per_position: int = 1
     ) -> Dataset:
-        """Make a data set, or open the one that is there with the same settings.
+        """Make a data set, or open an existing one with the same settings.
 
         Raises:
           ValueError: there is one with other settings, which are named; or the settings are

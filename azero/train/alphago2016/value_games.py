@@ -21,7 +21,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
-from azero.data.records.selfmade import pack_decorrelated, pack_whole
+from azero.data.records.policy_games import pack_decorrelated, pack_whole
 from azero.games.game import Game
 from azero.games.go.sensible import random_points, sensible_moves
 from azero.match.compiled import make_match
