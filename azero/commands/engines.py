@@ -103,7 +103,8 @@ def _serve_moves(protocol: str, source: Source, visits: int | None) -> None:
 
     with _protocol() as (stdin, stdout):
         lines, write = LineReader(stdin, LONGEST_LINE), LineWriter(stdout)
-        # Before the thread that imports JAX: two that import at once may meet half a module.
+        # Before the thread that imports JAX: two threads that import at once may see a
+        # half-initialised module.
         draws = has_draws(player)
         UciEngine(
             UCI if protocol == "uci" else USI,

@@ -174,7 +174,7 @@ def ladder(request: Annotated[LadderRequest, tyro.conf.arg(name="")]) -> None:
 
 
 def tournament(request: Annotated[TournamentRequest, tyro.conf.arg(name="")]) -> None:
-    """Let several players meet, each pair in a match, and rate them all in one list."""
+    """Play a match between each pair of several players, and rate them all in one list."""
     from azero.commands.tournament import play_tournament
 
     play_tournament(request)

@@ -80,7 +80,7 @@ def reinforce_loss(config: LearnerConfig, outputs: Outputs, batch: Batch) -> Los
 
 
 class Learner(NamedTuple):
-    """Training as pure, compiled functions. States passed in are donated: use what comes back."""
+    """Training as pure, compiled functions. States passed in are donated: use the returned ones."""
 
     init: Callable[[Array], TrainState]
     """key -> state"""
@@ -214,7 +214,7 @@ def place_samples(mesh: Mesh, samples: Samples) -> Samples:
 
     This only copies, so any thread may do it. Programs that run on several devices (`unpack`,
     `train_step`) must all be started by one thread: two threads start them on each device in
-    another order, and then a device that waits for the sum of the gradients waits for ever.
+    another order, and then a device that waits for the sum of the gradients waits forever.
     """
     place = functools.partial(jax.make_array_from_process_local_data, batch_sharded(mesh))
     return jax.tree.map(place, samples)

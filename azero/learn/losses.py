@@ -109,7 +109,7 @@ def reinforce_losses(logits: Array, advantage: Array, weights: Array, allowed: A
       logits: float32[B, A], unmasked.
       advantage: float32[B], the result z of the game for the side that moved, minus what was
         expected of the position, v.
-      weights: float32[B, A], one on the move a; a row of zeros is no position, and left out.
+      weights: float32[B, A], one on the move a; a row of zeros is not a position, and is left out.
       allowed: bool[B, A], the moves that a was drawn from: p is the softmax over these.
     """
     log_probability = jax.nn.log_softmax(jnp.where(allowed, logits, NEVER))

@@ -159,7 +159,7 @@ class TreePlayer:
     ) -> Analysis:
         """Search `position` as `Thinker` says.
 
-        A search that meets `max_nodes` stops there, and a warning says so. One batch is the
+        A search that reaches `max_nodes` stops there, and a warning says so. One batch is the
         smallest step, so `seconds` is kept to within one batch.
 
         Raises:

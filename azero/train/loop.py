@@ -76,8 +76,8 @@ class RunState:
     """Variables of the player that self-play uses under the gate; None without a gate (self-play
     then uses the newest)."""
     rival: PyTree
-    """Variables of the player of the previous evaluation; None where evaluations meet the best
-    player."""
+    """Variables of the player of the previous evaluation; None where evaluations are against the
+    best player."""
     carry: Carry
     assembler: Assembler
     replay: Replay

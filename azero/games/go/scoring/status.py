@@ -19,11 +19,11 @@ from azero.games.go.scoring.nakade import MOST_POINTS, EyeSpace
 
 DEAD_BELOW = 0.5
 """A chain that its side keeps in a smaller share of the playouts is dead. Of 150 counted games of
-19x19 (Tygem, 9 dan) 9 were then counted otherwise than by the players (more than two points apart),
-16 with 0.4 and 18 with 0.6; some of these records break off before the end."""
+19x19 (Tygem, 9 dan) 9 were then scored differently from the players (by more than two points), 16
+with 0.4 and 18 with 0.6; some of these records break off before the end."""
 UNSURE_BELOW = 0.7
 """A chain next to a large neutral region is dead below this share if it is the
-weakest one there: 8 of the 150 games, and of 56 that were counted otherwise before 22 instead of
+weakest one there: 8 of the 150 games, and of 56 that were scored differently before, 22 instead of
 33."""
 SHARED_POINTS = 7
 """Largest empty region that may be neutral in a finished game, as in a seki; one above a quarter of
