@@ -154,10 +154,6 @@ class Replay:
         self._commit_pending()
         return min(self._window.num_games, self._config.window_games)
 
-    def has_enough(self) -> bool:
-        """Return whether there are enough positions for learning to begin."""
-        return self.count_positions() >= max(1, self._config.min_positions)
-
     def mean_bytes(self) -> float:
         """Return the mean bytes of a position of the window, in memory and on disk; 0 while there
         is none."""

@@ -145,11 +145,6 @@ class Assembler:
         self._columns: dict[str, HostArray] = {}
         self._clear_policy()
 
-    @property
-    def num_pending(self) -> int:
-        """Positions of unfinished games."""
-        return int((self._now - self._start).sum())
-
     def add(self, chunk: Step[HostArray], network: int) -> Games:
         """Add a chunk of moves, host arrays [K, B, ...], that `network` played (see
         `Games.network`), and return the games that it finished."""
