@@ -24,7 +24,7 @@ class Rung(NamedTuple):
 
     name: str
     player: str
-    """As `azero match` takes it. Programs are told to play until dead stones are captured, because
+    """As `azero match` takes it. Programs are set to play until dead stones are captured, because
     games are scored by area as they stand."""
 
 

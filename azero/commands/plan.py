@@ -53,7 +53,7 @@ DESCRIPTION = (
 
 @dataclass(frozen=True)
 class PlanArguments:
-    """What `azero plan` is told."""
+    """The arguments of `azero plan`."""
 
     settings: Annotated[Config, tyro.conf.arg(name="")]
     experiment: str = "go19"
@@ -103,7 +103,7 @@ class Plan:
 
     @property
     def hbm_bytes(self) -> int:
-        """Memory that the largest program needs on a device, with what else lies there."""
+        """Memory that the largest program needs on a device, with all else that is stored there."""
         return max(cost.hbm_bytes for cost in self.programs.values())
 
     @property

@@ -39,7 +39,7 @@ class Background(Generic[T]):
 
     @classmethod
     def of(cls, made: T | Background[T]) -> Background[T]:
-        """Return `made` itself if it is background work, else work that is over and gave it."""
+        """Return `made` itself if it is background work, else finished work with this result."""
         if isinstance(made, Background):
             return made
         work = cls(lambda give: give(made))

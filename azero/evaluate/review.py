@@ -194,7 +194,7 @@ def _reviewed(
 
 
 def win_rate(value: float) -> float:
-    """Return the probability of winning, in percent, that a value in [-1, 1] stands for."""
+    """Return the probability of winning, in percent, that corresponds to a value in [-1, 1]."""
     return 50 * (1 + value)
 
 

@@ -152,7 +152,7 @@ class Scored(Protocol):
         ...
 
     def general(self) -> Game:
-        """Return the game that stands for all that differ only in komi and in `arguments`."""
+        """Return the game that represents all those that differ only in komi and in `arguments`."""
         ...
 
     def arguments(self) -> np.ndarray:

@@ -11,7 +11,7 @@ from azero.learn.losses import Losses
 from azero.types import Array, PyTree
 
 EXPLODED = 10.0
-"""A policy loss of so many times that of a network for which all moves are equally likely, in the
+"""A policy loss of this many times that of a network for which all moves are equally likely, in the
 mean over an iteration, is one that explodes (no source: an untrained network is at one, and
 learning lowers it)."""
 STEPS_AHEAD = 4

@@ -125,8 +125,8 @@ def _longest_first(times: dict[K, Time]) -> dict[K, Time]:
 def _executed(
     module: Module, counter: Counter, name: str, runs: float
 ) -> Iterator[tuple[Instruction, str, float]]:
-    """Yield the instructions that work in a run of computation `name`, where each stands, and how
-    often it runs."""
+    """Yield the instructions that work in a run of computation `name`, where each is, and how often
+    it runs."""
     for instruction in module.computations[name].values():
         called = counter.called(instruction, name)
         if called is None:

@@ -171,7 +171,7 @@ class GtpPlayer(ProgramPlayer[GtpProgram]):
 
 
 def _time_settings(clock: Clock, knows: Callable[[str], bool]) -> str:
-    """Return the GTP command that tells a program its clock.
+    """Return the GTP command that sets a program's clock.
 
     Byo-yomi with several periods and increments have no command in the protocol. Programs that know
     neither kgs-time_settings nor kata-time_settings are told of one period, or of no increment,

@@ -133,7 +133,7 @@ class UciPlayer(ProgramPlayer[ExternalProgram]):
         return self._bad_moves >= RESIGN_MOVES
 
     def observe(self, move: Move) -> None:
-        """Take note of a move; the next question tells the program all of them."""
+        """Note a move; the next request sends all of them to the program."""
         self._begin(move.position)
         self._moves.append(move.name)
 

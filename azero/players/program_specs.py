@@ -63,7 +63,7 @@ class UciSpec:
         return ", ".join([Path(self.command[0]).name, *shown, *([self.go] if self.go else [])])
 
     def by_clock(self) -> UciSpec:
-        """Return the program in a match by the clock: without limits of its own it is told the
+        """Return the program in a match by the clock: without limits of its own it is sent the
         time."""
         return dataclasses.replace(self, go="") if self.go == _DEFAULT_GO else self
 

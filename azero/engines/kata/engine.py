@@ -189,7 +189,7 @@ class AnalysisEngine(ServedGame["GoGame"]):
         reported = 0.0
 
         def during(analysis: Analysis) -> None:
-            # The thinker reports once more at its end, which is the final result and told as such.
+            # The last report of the thinker, at its end, is the final result and sent as such.
             nonlocal reported
             if (
                 query.report_seconds is not None

@@ -46,7 +46,7 @@ class WebGame:
         """Used for resignation only."""
         self.players = ("", "")
         self.note = ""
-        """A remark for the visitor."""
+        """A note for the visitor."""
         self.used = time.monotonic()
         self.stated_result = ""
         """The result in the record that was opened."""

@@ -52,7 +52,7 @@ def serve(
     if token is None and host not in LOOPBACK:
         token = secrets.token_urlsafe(24)
     for name in names:
-        if ":" not in name and parse_network_name(name) is None:  # said before JAX is loaded
+        if ":" not in name and parse_network_name(name) is None:  # reported before JAX is loaded
             known = ", ".join(list_names())
             raise ValueError(
                 f"there is no directory {name!r}, and the networks that ship are {known}"

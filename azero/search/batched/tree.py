@@ -79,7 +79,7 @@ class Tree:
     """int[N B, E]: the action of each edge, ascending; num_actions where there is none. None where
     edges and actions are the same."""
     children: Array
-    """int[N B, E]: node index behind each edge, or UNVISITED or TERMINAL."""
+    """int[N B, E]: node index of the child of each edge, or UNVISITED or TERMINAL."""
     priors: Array
     """float32[N B, E]: P(s, a), which sums to one over the legal moves; ILLEGAL on the others."""
     visits: Array
@@ -127,8 +127,8 @@ class Edges(NamedTuple):
 
 
 class Path(NamedTuple):
-    """Where the lanes of one simulation leave the tree: the last edge, behind which the next
-    evaluation is."""
+    """Where the lanes of one simulation leave the tree: the last edge, whose child is evaluated
+    next."""
 
     node: Array
     """int32[B, L]"""

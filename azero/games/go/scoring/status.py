@@ -126,12 +126,14 @@ def _divide_large_regions(board: np.ndarray, kept: np.ndarray, dead: np.ndarray)
     otherwise cost a side its whole territory.
     """
     chain_of = {point: chain for chain, _ in setup.chains(board) for point in chain}
-    while (weakest := _weakest_beside(np.where(dead, 0, board).astype(np.int8), kept)) is not None:
+    while (
+        weakest := _weakest_next_to_neutral(np.where(dead, 0, board).astype(np.int8), kept)
+    ) is not None:
         for point in chain_of[weakest]:
             dead[point] = True
 
 
-def _weakest_beside(board: np.ndarray, kept: np.ndarray) -> Point | None:
+def _weakest_next_to_neutral(board: np.ndarray, kept: np.ndarray) -> Point | None:
     """Return the stone next to a large region bordered by both colours that its side keeps least
     often; None where all are kept often enough."""
     for region, _ in setup.chains((board == 0).astype(np.int8)):
