@@ -72,14 +72,15 @@ def report(workdir: Positional[Path], plot: Path | None = None, out: Path | None
     """
     from azero.report.curves import save_curves
     from azero.report.page import write_report
-    from azero.report.stages import STAGES_FILE, write_stages_report
+    from azero.report.stages import STAGES_FILE, save_stage_charts, write_stages_report
 
     if plot is not None and out is not None:
         raise ValueError("--plot writes an image instead of the page, so it cannot go with --out")
+    has_stages = (_existing(workdir) / STAGES_FILE).exists()
     if plot is not None:
-        save_curves(_existing(workdir), plot)
+        (save_stage_charts if has_stages else save_curves)(workdir, plot)
         print(plot)
-    elif (_existing(workdir) / STAGES_FILE).exists():
+    elif has_stages:
         print(write_stages_report(workdir, out))
     else:
         print(write_report(workdir, out))
@@ -220,6 +221,7 @@ def analyze(
     game: int = 1,
     json: bool = False,
     out: Path | None = None,
+    panels: int | None = None,
 ) -> None:
     """Review a game of Go: an SGF with win rates and better lines, and a page with the largest
     mistakes.
@@ -231,9 +233,18 @@ def analyze(
       game: which game of a collection.
       json: print one JSON line for every move, and write files only with --out.
       out: directory of the files; default that of the record.
+      panels: instead of a review: the search of the position before this move as boards in one SVG:
+        values after each move, values of the search, policy, visits, principal variation (AG16
+        Figure 5).
     """
     from azero.commands.review import analyze as review
+    from azero.commands.review import show_search
 
+    if panels is not None:
+        if json:
+            raise ValueError("--panels writes a picture and has no --json")
+        show_search(record, source, panels, visits, game, out)
+        return
     review(record, source, visits, game, json, out)
 
 
@@ -249,9 +260,11 @@ def data(
     from azero.data.records.importing import show as show_dataset
 
     if isinstance(action, ExportRequest):
+        from azero.data.records.searched import export_searches
         from azero.report.game_records import export_games
 
-        count = export_games(_existing(action.directory), action.out, action.last)
+        export = export_games if action.out.suffix else export_searches
+        count = export(_existing(action.directory), action.out, action.last)
         print(f"{action.out}: {count:,} games")
     elif isinstance(action, ImportRequest):
         run_import(action)

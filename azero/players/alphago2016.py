@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, cast, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 from urllib.parse import parse_qsl
 
 import jax
@@ -41,12 +41,13 @@ from azero.settings import Config
 from azero.types import PyTree
 
 FORM = (
-    '"apv:DIR?visits=800&lambda=0.5&threshold=40&c-puct=5&beta=0.67&fpu=zero'
-    '&batch=16&policy-batch=16&replies=0&adaptive=0", '
+    '"apv:DIR?visits=800&lambda=0.5&threshold=40&c-puct=5&beta=0.67'
+    '&priors=network&fpu=zero&batch=16&policy-batch=16&replies=0&adaptive=0", '
     '"apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800"'
 )
 KINDS = {"policy": "policy2016", "value": "value2016", "rollout": "rollout2016", "tree": "tree2016"}
 """The network of each part."""
+Priors = Literal["network", "tree", "uniform"]
 _VIRTUAL_LOSS = 3
 """n_vl (AG16: 3)."""
 _BATCH = 16
@@ -80,6 +81,9 @@ class ApvSpec:
     """Exploration; None is AG16's 5, which is for many thousand rollouts."""
     beta: float | None = None
     """Exponent that softens the policy network's priors; None is AG16's 0.67."""
+    priors: Priors | None = None
+    """Where priors come from: "network" (None, AG16), the policy network; "tree", the tree policy
+    alone (AG16 Extended Data Table 7: no policy network); "uniform", all moves alike."""
     fpu: FirstPlay | None = None
     """Q of an unvisited move: "zero" (None, AG16) or "parent", the mean of the others, for few
     rollouts."""
@@ -119,6 +123,7 @@ class ApvSpec:
             for name in ("c_puct", "beta")
             if getattr(self, name) is not None
         ]
+        parts += [] if self.priors is None else [f"priors {self.priors}"]
         parts += [] if self.fpu is None else [f"fpu {self.fpu}"]
         parts += ["replies"] if self.has_replies else []
         parts += ["adaptive"] if self.is_adaptive else []
@@ -147,6 +152,8 @@ class ApvSpec:
     def mix_settings(self) -> MixSettings:
         """How leaves are evaluated."""
         given = self._given("threshold", "beta", "policy_batch")
+        if self.priors in ("tree", "uniform"):
+            given = {"beta": 1.0, **given}  # beta is the policy network's
         asks_values = self.rule.mixing < 1.0
         return MixSettings(asks_values=asks_values, is_adaptive=self.is_adaptive, **given)
 
@@ -210,6 +217,7 @@ _SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "c-puct": ("c_puct", float),
     "beta": ("beta", float),
     "lambda": ("mixing", float),
+    "priors": ("priors", str),
     "fpu": ("fpu", str),
     **{
         name: (field, lambda value: {"0": False, "1": True}[value])
@@ -226,7 +234,8 @@ def _setting(key: str, value: str) -> dict[str, Any]:
       ValueError, KeyError: there is no such setting, or no such value.
     """
     name, read = _SETTINGS[key]
-    if not value or (key == "fpu" and value not in get_args(FirstPlay)):
+    words = {"fpu": FirstPlay, "priors": Priors}
+    if not value or (key in words and value not in get_args(words[key])):
         raise ValueError(value)
     if read is int and not value.isdigit():
         raise ValueError(value)
@@ -287,17 +296,27 @@ def _load_evaluator(spec: ApvSpec, game: Go, trained: GameConfig, seed: int) -> 
     """Load the networks as the evaluator of a tree of `game`."""
     parts = {part: _load(directory) for part, directory in spec.directories.items()}
     settings, batch = spec.mix_settings, spec.tree_settings.batch
-    policy = parts["policy"]
+    rollouts = parts["rollout"] if "rollout" in parts else _untrained_rollouts(trained)
+    tree = parts.get("tree", rollouts)
+    if spec.priors == "uniform":
+        tree = _untrained_rollouts(trained)
+    asks_network = spec.priors not in ("tree", "uniform")
+    policy = parts["policy"] if asks_network else tree
     leaf = eyes_last_leaf(game, policy.leaf)  # the networks of 2016 have no pass
     # Without a value network nothing asks for values in the search; the policy network's, which
     # are 0, stand for them elsewhere.
-    value = parts.get("value", policy)
-    value_leaf = value.leaf if "value" in parts else leaf
-    rollouts = parts["rollout"] if "rollout" in parts else _untrained_rollouts(trained)
-    tree = parts.get("tree", rollouts)
+    value = parts.get("value", parts["policy"])
+    value_leaf = value.leaf if "value" in parts else eyes_last_leaf(game, value.leaf)
     make_rollouts = _replying_rollouts if spec.has_replies else _rollouts
     return MixedEvaluator(
-        make_ask(policy.game, leaf, policy.params, batch=settings.policy_batch, seed=seed),
+        make_ask(
+            policy.game,
+            leaf,
+            policy.params,
+            batch=settings.policy_batch,
+            seed=seed,
+            random_symmetry=asks_network,
+        ),
         make_ask(value.game, value_leaf, value.params, batch=batch, seed=seed + 1),
         make_rollouts(game, rollouts, tree, batch, seed + 2),
         settings,

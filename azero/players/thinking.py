@@ -111,6 +111,11 @@ class MoveInfo:
     """The principal variation, beginning with this move."""
     line_visits: tuple[int, ...]
     """Visits of each move of the variation."""
+    network_value: float | None = None
+    """The mean of the value network's values below the move, where rollouts are counted apart
+    (AlphaGo of 2016) and there is any."""
+    rollout_value: float | None = None
+    """The mean result of the rollouts; the same."""
 
 
 @dataclass(frozen=True)

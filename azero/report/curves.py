@@ -6,7 +6,7 @@ from pathlib import Path
 
 from azero.data.run_files import load_run
 from azero.report.page import chart_series, elo_series
-from azero.report.plots import save_charts
+from azero.report.plots import Chart, save_charts
 
 SHOWN = ("Policy loss", "Value loss", "Moves per game")
 """Charts of the report that the image shows next to the checkpoints' Elo, if the run has data for
@@ -25,4 +25,4 @@ def save_curves(workdir: Path, path: Path) -> None:
     charts = {**elo_series(data.events), **chart_series(data.metrics, SHOWN)}
     if not charts:
         raise ValueError(f"{workdir} has no metrics to plot yet")
-    save_charts(path, charts)
+    save_charts(path, [Chart(title, series) for title, series in charts.items()])

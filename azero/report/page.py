@@ -19,7 +19,7 @@ from azero.match.arena import rate_checkpoints
 from azero.report.boards import CELL, DRAWN, MARGIN, draw_board, move_names, positions
 from azero.report.match_tables import ShownMatch, checkpoint_matches, program_matches
 from azero.report.pieces import NOTATIONS, DiagramNotation, draw_pieces, first_mover_begins, follow
-from azero.report.plots import Series, line_chart
+from azero.report.plots import Chart, Series, line_chart
 from azero.report.schema import METRICS
 from azero.report.templates import load_template
 from azero.selfplay.resignation import NEVER
@@ -241,7 +241,7 @@ def draw_charts(charts: Mapping[str, Sequence[Series]]) -> list[Markup]:
     iteration compiles."""
     return [
         Markup('<figure class="chart"><figcaption>{}</figcaption>{}</figure>').format(
-            title, Markup(line_chart(title, series, clip="seconds" in title.lower()))
+            title, Markup(line_chart(Chart(title, series), clip="seconds" in title.lower()))
         )
         for title, series in charts.items()
     ]

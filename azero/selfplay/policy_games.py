@@ -221,6 +221,28 @@ def _move(
     )
 
 
+def make_result_sampler(game: Game, search: SearchFn) -> Callable[[PyTree, Array, PyTree], Array]:
+    """Make the compiled function (search's parameters, key, states[B]) -> float32[B] that plays
+    every game to its end, all moves drawn from the search's policy, and returns the results for the
+    first mover."""
+
+    @jax.jit
+    def results(params: PyTree, key: Array, states: PyTree) -> Array:
+        def move(carry: tuple[PyTree, Array]) -> tuple[PyTree, Array]:
+            states, key = carry
+            key, search_key, draw_key = jax.random.split(key, 3)
+            weights = search(params, search_key, states).weights
+            actions = jax.random.categorical(draw_key, jnp.log(weights)).astype(jnp.int32)
+            return jax.vmap(game.step)(states, actions), key  # a finished game stays as it is
+
+        end, _ = jax.lax.while_loop(
+            lambda carry: ~jax.vmap(game.is_terminal)(carry[0]).all(), move, (states, key)
+        )
+        return jax.vmap(game.rewards)(end)[:, 0]
+
+    return results
+
+
 def _starter(game: Game, mesh: Mesh) -> Callable[[int], PyTree]:
     """Return the compiled function count -> states[count] before the first move."""
 

@@ -55,6 +55,10 @@ FAMILIES: dict[str, tuple[GameConfig, ConvolutionalConfig]] = {
         GO.replace(planes=19),
         PooledConfig(head_filters=4, norm="fixed", pool_every=3, **SIZES),
     ),
+    "pooled, nested": (
+        GO.replace(planes=19),
+        PooledConfig(head_filters=4, inner_blocks=2, **{**SIZES, "blocks": 4}),
+    ),
     "pooled, planes": (CHESS, PooledConfig(head_filters=4, pool_every=1, **SIZES)),
 }
 

@@ -47,12 +47,13 @@ class ShowRequest:
 @dataclass(frozen=True)
 class ExportRequest:
     """Write the games of a run's replay, or of a match, to one file for other programs: SGF of Go,
-    PGN of chess, CSA of shogi."""
+    PGN of chess, CSA of shogi; or those of a run's replay as a data set with their searches' policy
+    targets, which supervised experiments learn from (AGZ Figure 4)."""
 
     directory: Positional[Path]
     """The run's directory, or that of a match (azero match --out)."""
     out: Path
-    """The file (.sgf .pgn .csa)."""
+    """The file (.sgf .pgn .csa); a name without a suffix is the directory of a data set (Go)."""
     last: int | None = None
     """Only this many of the newest games."""
 

@@ -127,7 +127,7 @@ class ValueGames:
                 f"{self.game.board_shape}"
             )
         (search, self._first), (other, self._second) = (
-            _sampler(player, mesh) for player in (first, second)
+            sampler(player, mesh) for player in (first, second)
         )
         game = cast(Game, self.game)
         self._play_one = make_decorrelated_games(
@@ -197,7 +197,7 @@ class ValueGames:
         )
 
 
-def _sampler(player: SelfPlayer, mesh: Mesh) -> tuple[SearchFn, PyTree]:
+def sampler(player: SelfPlayer, mesh: Mesh) -> tuple[SearchFn, PyTree]:
     """Return a policy's own choice as a search, and its parameters on every device."""
     if player.config.network.name != "policy2016":
         raise ValueError(
