@@ -104,7 +104,7 @@ def export_network(workdir: Path, directory: Path, iteration: int | None = None)
 
     Args:
       workdir: the run's directory.
-      directory: where the file stands, and `load_variables` finds it.
+      directory: of the file, in which `load_variables` finds it.
       iteration: which checkpoint; None is the newest that is whole.
 
     Raises:

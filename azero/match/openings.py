@@ -140,8 +140,8 @@ def read_openings(path: Path, game: Game, num_moves: int | None = None) -> list[
 
 
 def draw_openings(game: Game, count: int, plies: int, seed: int) -> list[tuple[int, ...]]:
-    """Return `count` openings of `plies` moves, each drawn evenly from the legal ones; none of them
-    ends the game, and they are all different if that is possible."""
+    """Return `count` openings of `plies` moves, each drawn uniformly from the legal ones; none of
+    them ends the game, and they are all different if that is possible."""
     openings: dict[tuple[int, ...], None] = {}
     random = np.random.default_rng(seed)
     for _ in range(20 * count):

@@ -1,4 +1,4 @@
-"""Points and owners as a network with score and ownership heads expects them."""
+"""Points and owners as predicted by a network with score and ownership heads."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class GtpSpec:
 
     @property
     def name(self) -> str:
-        """How results call it."""
+        """Its name in results."""
         return Path(self.command[0]).name
 
     @property
@@ -58,7 +58,7 @@ class UciSpec:
 
     @property
     def name(self) -> str:
-        """How results call it."""
+        """Its name in results."""
         shown = [f"{name} {value}" for name, value in self.options if name != "UCI_LimitStrength"]
         return ", ".join([Path(self.command[0]).name, *shown, *([self.go] if self.go else [])])
 
@@ -83,7 +83,7 @@ class GnuShogiSpec:
 
     @property
     def name(self) -> str:
-        """How results call it."""
+        """Its name in results."""
         return Path(self.command[0]).name + ("" if self.depth is None else f", depth {self.depth}")
 
     @property

@@ -94,7 +94,7 @@ class Games(NamedTuple):
     """int64[G]: running number of the game among all that this process finished, from 0."""
     network: HostArray
     """int32[G, 2]: the networks that played the first and the last move, by the iteration after
-    which they stood; `NO_NETWORK` in human games."""
+    which they were current; `NO_NETWORK` in human games."""
     policy: HostArray
     """uint32[E]: the words of all policy targets, position after position."""
 
