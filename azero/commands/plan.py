@@ -75,7 +75,7 @@ class PlanArguments:
     profile: bool = False
     """Also print where each program spends its time, by the compiler's own estimates."""
     picture: Path | None = None
-    """Write the profile as a picture to this file (.svg, .png, .pdf); implies --profile."""
+    """Write the profile as an image to this file (.svg, .png, .pdf); implies --profile."""
     json: bool = False
     """Print one JSON object instead of tables."""
 
@@ -88,7 +88,7 @@ class PlanArguments:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that was found out about an experiment on a slice."""
+    """The results for an experiment on a slice."""
 
     experiment: str
     config: Config

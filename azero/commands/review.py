@@ -86,7 +86,7 @@ class _Prepared(NamedTuple):
 
 
 def _prepare(path: Path, source: Source, visits: int | None, game: int) -> _Prepared:
-    """Read a game and load the player that looks at it."""
+    """Read a game and load the player that reviews it."""
     spec = chosen_player(source, "go")
     if visits is not None and visits < 1:
         raise ValueError(f"a review needs at least one visit, not {visits}")

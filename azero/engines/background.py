@@ -18,7 +18,7 @@ WAIT_SECONDS = 0.02
 _NAME = "background"
 importing = threading.Lock()
 """Held while a thread imports JAX. Of modules that import each other, a second thread that imports
-them meanwhile may see one half done (Python's import locks give way in a circle)."""
+them meanwhile may see a half-initialised one (Python releases its import locks in a cycle)."""
 
 
 class StartError(Exception):

@@ -44,7 +44,7 @@ class GoGame:
         is_interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
         """Begin a game on an empty board of `shape`; `any_shape` allows other boards, otherwise the
-        thinker's net fits only this one."""
+        thinker's network fits only this one."""
         self.komi = komi
         self.rules = rules
         self.only_shape = None if any_shape else shape
@@ -157,7 +157,7 @@ class GoGame:
         self.session.game = self._go(self.shape)
 
     def _replay(self, game: Go) -> None:
-        """Play the game so far again under other rules."""
+        """Replay the game so far under other rules."""
         if game == cast(Go, self.position.game):
             return
         positions = [self._first_position(game)]

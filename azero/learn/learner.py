@@ -178,7 +178,7 @@ def _pure_functions(
         params = optax.apply_updates(state.params, updates)
         average = state.average
         if config.average_decay is not None:
-            # While few steps are done it forgets faster: the first parameters are random.
+            # In the first steps it decays faster, because the first parameters are random.
             done = state.step.astype(jnp.float32)
             kept = jnp.minimum(config.average_decay, (done + 1.0) / (done + 10.0))
             average = optax.incremental_update(params, average, 1.0 - kept)

@@ -74,7 +74,7 @@ def batch_losses(
     Args:
       logits: float32[B, A], unmasked.
       value: float32[B].
-      weights: float32[B, A]; a row of zeros, but for moves that the network does not have, is no
+      weights: float32[B, A]; a row of zeros, but for moves that the network does not have, is not a
         policy target and is left out of the policy's averages.
       target: float32[B].
       outcome: logits and probabilities float32[B, 3] of loss, draw and win, whose cross-entropy

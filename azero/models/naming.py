@@ -40,7 +40,7 @@ def parse_network_name(text: str) -> NetworkName | None:
     directory of a run or of an exported network, its file, or a file of Leela Zero or ONNX. None if
     it is nothing of these.
 
-    A directory that is called like a network that ships is meant by "./NAME".
+    A directory with the name of a network that ships is given as "./NAME".
     """
     kind, _, rest = text.partition(":")
     name, _, query = rest.partition("?")

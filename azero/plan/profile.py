@@ -2,7 +2,7 @@
 
 The optimised program carries an estimate of the cycles of one run for most instructions. Added up,
 with loops as often as they run, and divided by the clock rate, they are a profile that needs no
-TPU. Beside each line stands the roofline of the same instructions (`azero.plan.cost`).
+TPU. Each line also has the roofline time of the same instructions (`azero.plan.cost`).
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def profile(module: Module, rates: Rates, clock: float) -> Profile:
 
 
 def _is_work(instruction: Instruction) -> bool:
-    """Return whether an instruction makes more than a number, not beside others."""
+    """Return whether an instruction makes more than a number and does not overlap with others."""
     is_asynchronous = instruction.opcode.endswith("-start")
     is_number = all(array.size == 1 for array in instruction.arrays)
     return not (is_free(instruction) or is_asynchronous or is_number)

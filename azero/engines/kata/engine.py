@@ -182,7 +182,7 @@ class AnalysisEngine(ServedGame["GoGame"]):
             query.set_up(game, len(query.moves))
             query.is_checked = True
         query.set_up(game, turn.number)
-        # Every position gets the visits it asks for, whatever was looked at before it.
+        # Every position gets the visits it asks for, whatever was analysed before it.
         game.session.forget()
         position = game.with_turn(query.colour_to_move(turn.number))
 
@@ -215,7 +215,7 @@ class AnalysisEngine(ServedGame["GoGame"]):
             self._send(format_result(turn, game, position, analysis, is_during_search=False))
 
     def _send_error(self, name: str, error: Exception) -> None:
-        """Say what is wrong with the query `name`; for an unexpected error the traceback goes to
+        """Report what is wrong with the query `name`; for an unexpected error the traceback goes to
         standard error.
         """
         if isinstance(error, QueryError):

@@ -20,7 +20,7 @@ from azero.models.naming import parse_network_name
 from azero.models.registry import list_names
 
 PORT = 8361
-"""Default port: registered for nothing (IANA); a choice."""
+"""Default port: not registered (IANA); a choice."""
 MIN_TOKEN_LENGTH = 16
 
 
@@ -110,7 +110,8 @@ def _address(host: str, port: int, token: str | None) -> str:
 
 
 def _watch(application: Application, server: uvicorn.Server) -> None:
-    """End the server if there are no such players, and say on standard error when all is ready."""
+    """End the server if there are no such players, and print on standard error when all is
+    ready."""
     while not application.service.is_ready(1.0):
         pass
     if application.service.has_failed:
