@@ -291,7 +291,7 @@ def _memory_facts(cost: ProgramCost, device_hbm: float) -> dict[str, str]:
         "new outputs": format_bytes(memory.outputs - memory.aliases),
         "temporaries": format_bytes(memory.temporaries),
         "code": format_bytes(memory.code),
-        "beside it": format_bytes(cost.resident_bytes),
+        "resident": format_bytes(cost.resident_bytes),
         "in all": format_bytes(cost.hbm_bytes),
         f"of {format_bytes(device_hbm)}": f"{100 * cost.hbm_bytes / device_hbm:.0f}%",
     }
