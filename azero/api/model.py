@@ -22,7 +22,7 @@ from azero.players.tree_player import TreePlayer
 from azero.settings import Config
 
 VISITS = 400
-"""Visits of a search that says nothing else."""
+"""Visits of a search without another limit."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def evaluate_accuracy(request: AccuracyRequest) -> dict[str, list[Accuracy]]:
     over all moves first.
 
     Raises:
-      ValueError: there is not one game to look at, their number is below 0, or the networks are of
+      ValueError: there is no game to evaluate, their number is below 0, or the networks are of
         different games or boards.
       CheckpointError: a network cannot be read.
     """

@@ -51,10 +51,10 @@ def train(experiment: Positional[str]) -> None:
 
 
 def demo(workdir: Path = Path("runs/demo")) -> None:
-    """Learn 5x5 Go from nothing on this machine in minutes, and show what came of it.
+    """Learn 5x5 Go from nothing on this machine in minutes, and show the result.
 
     Args:
-      workdir: where the run lives; the same directory again continues it.
+      workdir: directory of the run; the same directory again continues it.
     """
     from azero.commands.demo import run_demo
 
@@ -62,12 +62,12 @@ def demo(workdir: Path = Path("runs/demo")) -> None:
 
 
 def report(workdir: Positional[Path], plot: Path | None = None, out: Path | None = None) -> None:
-    """Write one self-contained HTML page about a run, at any time, also while it goes on: its
-    numbers and curves, sample games, and the matches in its directory.
+    """Write one self-contained HTML page about a run, at any time, also while it runs: its numbers
+    and curves, sample games, and the matches in its directory.
 
     Args:
       workdir: the run's directory.
-      plot: instead of the page: an image file (.png, .svg, .pdf) of the most telling curves.
+      plot: instead of the page: an image file (.png, .svg, .pdf) of the main curves.
       out: file of the page, or the directory of its report.html; default the run's directory.
     """
     from azero.report.curves import save_curves
@@ -93,7 +93,7 @@ def checkpoint(
     export_onnx: Path | None = None,
     iteration: int | None = None,
 ) -> None:
-    """List the checkpoints of a run: iteration, steps, games, size, age, one digest of the whole
+    """List the checkpoints of a run: iteration, steps, games, size, age, a digest of the whole
     state; or write the network of one as a file.
 
     Args:
@@ -125,8 +125,8 @@ def models(name: Positional[str | None] = None, json: bool = False) -> None:
 
 
 def doctor(experiment: Positional[str] = "go5", compile: bool = True) -> None:
-    """Say what devices there are, what an experiment will need here in memory and compile time, and
-    what is wrong.
+    """Show the devices, the memory and compile time that an experiment needs here, and what is
+    wrong.
 
     Args:
       experiment: the experiment that the figures are for.
@@ -138,8 +138,8 @@ def doctor(experiment: Positional[str] = "go5", compile: bool = True) -> None:
 
 
 def plan() -> None:
-    """Say what an experiment needs on a slice of TPUs, how long it takes there and what that costs;
-    no TPU is needed. `azero plan --help` has the flags."""
+    """Estimate what an experiment needs on a slice of TPUs, how long it takes there and what that
+    costs; no TPU is needed. `azero plan --help` has the flags."""
     from azero.commands.plan import main as plan_main
 
     plan_main(sys.argv[2:])
@@ -175,7 +175,7 @@ def ladder(request: Annotated[LadderRequest, tyro.conf.arg(name="")]) -> None:
 
 
 def tournament(request: Annotated[TournamentRequest, tyro.conf.arg(name="")]) -> None:
-    """Let several players meet, each pair in a match, and rate them all in one list."""
+    """Play a match between each pair of several players, and rate them all in one list."""
     from azero.commands.tournament import play_tournament
 
     play_tournament(request)
@@ -242,7 +242,7 @@ def analyze(
 
     if panels is not None:
         if json:
-            raise ValueError("--panels writes a picture and has no --json")
+            raise ValueError("--panels writes an image and has no --json")
         show_search(record, source, panels, visits, game, out)
         return
     review(record, source, visits, game, json, out)

@@ -57,7 +57,7 @@ def analyze(
       CheckpointError: there is no such checkpoint, or it is damaged.
     """
     console = make_console(file=sys.stderr) if as_json else make_console()
-    record, board, thinker, limits, remark = _prepare(path, source, visits, game)
+    record, board, thinker, limits, note = _prepare(path, source, visits, game)
     with working(f"review of {len(record.moves)} moves", console):
         review = review_game(
             thinker, record, board, limits, count_points=lambda stones: judge(stones).margin
@@ -70,7 +70,7 @@ def analyze(
             review,
             (path.parent if out is None else out) / _stem(path, game),
             thinker.name,
-            remark,
+            note,
             console,
         )
     return review
@@ -81,23 +81,23 @@ class _Prepared(NamedTuple):
     board: Go
     thinker: TreePlayer
     limits: Limits
-    remark: str
+    note: str
     """What to say about the rules."""
 
 
 def _prepare(path: Path, source: Source, visits: int | None, game: int) -> _Prepared:
-    """Read a game and load the player that looks at it."""
+    """Read a game and load the player that reviews it."""
     spec = chosen_player(source, "go")
     if visits is not None and visits < 1:
         raise ValueError(f"a review needs at least one visit, not {visits}")
     record = _read(path, game)
     spec, config = resolve(spec)
-    rules, remark = _rules(record, config.game, config.network.FITS_ANY_BOARD)
+    rules, note = _rules(record, config.game, config.network.FITS_ANY_BOARD)
     board = rules.build()
     assert isinstance(board, Go)
     limits = Limits(visits=visits if visits is not None else spec.visits or VISITS)
     thinker = load_any_thinker(dataclasses.replace(spec, visits=limits.visits), rules)
-    return _Prepared(record, board, thinker, limits, remark)
+    return _Prepared(record, board, thinker, limits, note)
 
 
 def show_search(
@@ -166,14 +166,14 @@ def _rules(record: GameRecord, trained: GameConfig, fits_any_board: bool) -> tup
             f"the network plays on {known[0]}x{known[1]}, {record.name} is a game on "
             f"{rows}x{columns}"
         )
-    komi, remark = record.komi, ""
+    komi, note = record.komi, ""
     if komi is None or (2 * komi) % 1:
-        komi, remark = (
+        komi, note = (
             trained.komi,
             f"The record has no valid komi; reviewed with {trained.komi:g}.",
         )
     elif komi != trained.komi and trained.planes != NUM_KOMI_PLANES:
-        remark = (
+        note = (
             f"The network learned with komi {trained.komi:g} and does not know the game's komi of "
             f"{komi:g}: its values are for {trained.komi:g}."
         )
@@ -181,7 +181,7 @@ def _rules(record: GameRecord, trained: GameConfig, fits_any_board: bool) -> tup
     rules = dataclasses.replace(
         trained.for_matches(), size=record.board_shape, komi=komi, max_moves=longest
     )
-    return rules, remark
+    return rules, note
 
 
 def _stem(path: Path, number: int) -> str:
@@ -194,13 +194,13 @@ def _stem(path: Path, number: int) -> str:
     return name[: -len(suffix)] + (f"-{number}" if number > 1 else "")
 
 
-def _write(review: Review, stem: Path, reviewer: str, remark: str, console: Console) -> None:
+def _write(review: Review, stem: Path, reviewer: str, note: str, console: Console) -> None:
     sgf, page = (
         stem.with_name(stem.name + ".review.sgf"),
         stem.with_name(stem.name + ".review.html"),
     )
     write_atomically(sgf, review_sgf(review))
-    write_review(page, review, reviewer, remark)
+    write_review(page, review, reviewer, note)
     worst = review.mistakes(3)
     names = [
         f"move {row['move']} {row['colour']} {row['played']} loses {row['loss']}% (better "

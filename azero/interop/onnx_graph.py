@@ -45,7 +45,7 @@ class Graph:
         return name
 
     def add(self, kind: str, *inputs: Any, output: str | None = None, **attributes: Any) -> str:
-        """Add an operator; inputs that are no strings are constants. Return its output."""
+        """Add an operator; inputs that are not strings are constants. Return its output."""
         from onnx import helper
 
         names = [one if isinstance(one, str) else self.constant(one) for one in inputs]

@@ -1,4 +1,4 @@
-"""A match between two players, many games side by side on the devices.
+"""A match between two players, many games in parallel on the devices.
 
 Half of the games begin with A to move and half with B, so at every move each player searches
 exactly one half: no position is searched for the wrong player, and both searches always see the
@@ -129,7 +129,7 @@ def make_match(
         more.
       temperature_moves: moves at temperature 1 at the start of each game.
       moves_per_chunk: moves per dispatch, rounded up to an even number; between two dispatches the
-        host looks whether all games are over.
+        host checks whether all games are over.
       mesh: the devices; None is the default device alone.
       new_trees: of A and of B, makes the trees of a search that keeps them from move to move; None
         where every search starts a new one. With one search both are of one kind.
@@ -182,8 +182,8 @@ class Match:
           params_b: B's.
           key: of all draws.
           on_chunk: called with moves played and games finished between two dispatches.
-          openings: int32[ceil(B / 2), L], legal moves that each pair of games begins with, -1
-            behind the last one; None is no opening.
+          openings: int32[ceil(B / 2), L], legal moves that each pair of games begins with, -1 after
+            the last one; None is no opening.
         """
         given = np.full((self.half, 0 if openings is None else openings.shape[1]), -1, np.int32)
         if openings is not None:

@@ -92,9 +92,9 @@ def play_games(
       makers: for every thread, what makes the match's first and second player of a game.
       pairings: the games, in the order in which they are begun.
       timeout: seconds a player may take over a move.
-      clock: of each player at the start of a game; who oversteps it loses. None is none.
+      clock: of each player at the start of a game; a player who exceeds it loses. None is none.
       free_moves: see `play_game`.
-      stop: asked before each new game; True begins no further one.
+      stop: asked before each new game; True starts no further one.
 
     Raises:
       ValueError: a program cannot be started, or an opening is not legal.

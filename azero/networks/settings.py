@@ -125,7 +125,7 @@ class PooledConfig(ResidualConfig):
     """batch: batch norms everywhere. fixed: scales and biases that begin so that the variance stays
     what it is, and one batch norm at the end of the tower (KGM)."""
     pool_every: int = 2
-    """Every so many-th residual block pools over the board (KG: 2 or 3 blocks of the tower in
+    """Period of the residual blocks that pool over the board (KG: 2 or 3 blocks of the tower in
     all)."""
     pool_filters: int | None = None
     """Channels of a pooling block's first convolution that are pooled; by default a quarter of
@@ -136,7 +136,7 @@ class PooledConfig(ResidualConfig):
     head_filters: int = 32
     """Filters of the heads' 1x1 convolutions (KG: 32 with a tower of 96 or 128)."""
     score_hidden: int = 32
-    """Hidden units behind the logit of a score, in games of points and a pass."""
+    """Hidden units before the logit of a score, in games of points and a pass."""
     batch_norm_momentum: float = 0.95
     """Share of the old running statistics kept at each training step."""
     batch_norm_epsilon: float = 1e-5

@@ -113,7 +113,7 @@ class ApvSpec:
 
     @property
     def name(self) -> str:
-        """How results call it."""
+        """Its name in results."""
         directory = self.policy.parent if self.policy.name == _EXPORTED else self.policy
         parts = [f"alphago2016 {self.label or directory.name}"]
         parts += [] if self.visits is None else [f"{self.visits} visits"]
@@ -344,7 +344,7 @@ def _load(directory: Path) -> _Part:
 
 
 def _untrained_rollouts(trained: GameConfig) -> _Part:
-    """Return the rollout policy that draws its moves evenly."""
+    """Return the rollout policy that draws its moves uniformly."""
     game = make_go(trained.replace(planes=NUM_GROUPS["rollout2016"]))
     network = Rollout2016Config(pattern_bits=4).build(game)
     return _Part(cast(Game, game), network, network.fold(network.init(jax.random.key(0))))

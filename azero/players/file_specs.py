@@ -30,7 +30,7 @@ class LeelaSpec:
 
     @property
     def name(self) -> str:
-        """How results call it."""
+        """Its name in results."""
         name = self.file.name.removesuffix(".gz").removesuffix(".txt")
         return ", ".join([f"leela {name}", *search_words(self.visits, self.search, self.constants)])
 
@@ -46,7 +46,7 @@ class OnnxSpec:
 
     @property
     def name(self) -> str:
-        """How results call it."""
+        """Its name in results."""
         return ", ".join([f"onnx {self.file.stem}", *search_words(self.visits, None)])
 
 

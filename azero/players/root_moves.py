@@ -26,7 +26,7 @@ imply certainty."""
 def lower_bounds(node: Node, rule: Rule) -> np.ndarray:
     """Return lower confidence bounds of the tried moves, at least -1: float64[tried].
 
-    AlphaGo of 2016 has none: its values are no means of what was backed up.
+    AlphaGo of 2016 has none: its values are not means of backed-up values.
     """
     if isinstance(rule, AlphaGo2016):
         return rule.values(node)
@@ -62,7 +62,7 @@ def describe_moves(
     rule: Rule,
     order: Sequence[int],
 ) -> tuple[MoveInfo, ...]:
-    """Return what the tree knows of the tried moves in `order`.
+    """Return the tree's statistics of the tried moves in `order`.
 
     `evaluation` has the priors among all legal moves.
     """

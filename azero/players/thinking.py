@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop thinking: at the first limit that is met. None for no limit; without any limit
-    only `should_stop` ends it."""
+    """When to stop thinking: at the first limit that is reached. None for no limit; without any
+    limit only `should_stop` ends it."""
 
     visits: int | None = None
     """Total visits of the root, including those kept from earlier moves."""

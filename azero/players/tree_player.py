@@ -58,8 +58,8 @@ class TreePlayer:
           evaluator: evaluates up to `settings.batch` positions together.
           settings: of the search.
           style: how moves are chosen.
-          name: what reports call this player.
-          seed: of drawn moves; the draws run on from game to game.
+          name: the name of this player in reports.
+          seed: of sampled moves; the draws continue from game to game.
           points: estimates scores and owners; None where the network cannot.
           draws: estimates the probability of a draw; the same.
         """
@@ -159,7 +159,7 @@ class TreePlayer:
     ) -> Analysis:
         """Search `position` as `Thinker` says.
 
-        A search that meets `max_nodes` stops there, and a warning says so. One batch is the
+        A search that reaches `max_nodes` stops there, and a warning says so. One batch is the
         smallest step, so `seconds` is kept to within one batch.
 
         Raises:
@@ -329,7 +329,7 @@ class TreePlayer:
         """Return a tree for one search under a restriction.
 
         It and the kept tree together keep within `max_nodes`; a kept tree that would leave it less
-        than half of them is forgotten.
+        than half of them is dropped.
         """
         if 2 * self._tree.num_nodes > self._settings.max_nodes:
             self._tree.clear()
@@ -346,7 +346,7 @@ class TreePlayer:
         should_stop: Callable[[], bool],
         on_batch: Callable[[], None],
     ) -> None:
-        """Search from `root` until a limit is met, or to the end of the rule's plan.
+        """Search from `root` until a limit is reached, or to the end of the rule's plan.
 
         `limits.seconds` run since `began`.
         """
@@ -374,7 +374,7 @@ class TreePlayer:
     def _plan(self, root: Node, limits: Limits) -> tuple[Iterator[list[int]], bool]:
         """Return the root's edges to visit, batch by batch, and whether the search ends with them.
 
-        Only the Gumbel search plans ahead; without a number of visits it goes on by its rule.
+        Only the Gumbel search plans ahead; without a number of visits it continues by its rule.
         """
         rule = self._settings.rule
         if not isinstance(rule, Gumbel):
@@ -407,7 +407,7 @@ class TreePlayer:
         first_visits: int,
         began: float,
     ) -> Analysis:
-        """Return what the tree knows of `root`, of whose moves `whole` has all."""
+        """Return the analysis of `root`; `whole` has all of its moves."""
         rule = self._settings.rule
         order = order_moves(root, rule, self.style.choice)
         value, raw_value = rule.value(root), whole.own_value

@@ -20,7 +20,7 @@ CELL = 24
 MARGIN = 20
 """Units around the board, for the coordinates."""
 LARGEST_SQUARE = 0.5
-"""Side of the square of a certain owner, in cells: it leaves the stone under it to be seen."""
+"""Side of the square of a certain owner, in cells; the stone under it stays visible."""
 
 
 def positions(game: StoredGame) -> list[str]:
@@ -40,8 +40,8 @@ def positions(game: StoredGame) -> list[str]:
 
 
 def _capture(board: list[str], columns: int, point: int, other: str) -> None:
-    """Take the opponent's chains that `point` left without a liberty off the board, then the own
-    one, if it has none."""
+    """Remove the opponent's chains that `point` left without a liberty, then its own chain if that
+    has none."""
     for neighbour in _neighbours(point, columns, len(board)):
         if board[neighbour] == other:
             _remove_dead(board, columns, neighbour)
@@ -171,7 +171,7 @@ def draw_labels(board: np.ndarray, labels: Mapping[int, float], label: str) -> s
 
 def draw_ownership(board: np.ndarray, ownership: np.ndarray) -> str:
     """Return a position of Go as an SVG with a square on every point in the colour of its expected
-    owner; the area of a square grows with how sure that is.
+    owner; the area of a square grows with its certainty.
 
     Args:
       board: int8[H, W], 1 for Black's stones, -1 for White's.

@@ -130,7 +130,7 @@ def report_path(workdir: Path, out: Path | None) -> Path:
 
 
 def status(data: RunData) -> str:
-    """Say in a line how far the run is."""
+    """Return a line on the progress of the run."""
     total = data.config.get("run", {}).get("iterations")
     if not data.metrics:
         return "nothing has been logged yet"
@@ -273,7 +273,7 @@ def _lines(metrics: Sequence[Row], keys: Sequence[tuple[str, str]]) -> list[Seri
 
 
 def _numbers(metrics: Sequence[Row], key: str) -> list[float]:
-    """Return the values of a metric, NaN where there is none; "nobody resigns" is none."""
+    """Return the values of a metric, NaN where there is none; "nobody resigns" counts as none."""
     values = [_number(row.get(key)) for row in metrics]
     lowest = NEVER if key == "resign_threshold" else -math.inf
     return [value if value > lowest else math.nan for value in values]

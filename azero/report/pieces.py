@@ -159,7 +159,7 @@ NOTATIONS = {
 
 def start_of(name: str, frame: Sequence[int]) -> str:
     """Return the position of a frame of the game `name` in FEN or SFEN; empty if the game has no
-    pieces. What may be taken in passing is not in a frame of chess."""
+    pieces. A frame of chess does not hold the en passant square."""
     how = NOTATIONS.get(name)
     if how is None:
         return ""
@@ -202,7 +202,8 @@ def first_mover_begins(game: StoredGame) -> bool:
 
 
 def draw_pieces(game: StoredGame, boards: Sequence[str]) -> str:
-    """Return the last of the positions as an SVG, the squares that the last move changed marked.
+    """Return the last of the positions as an SVG, with the squares marked that the last move
+    changed.
 
     The group of class `stones` holds one text per piece, which the report's stepper redraws for
     other positions.

@@ -64,7 +64,7 @@ class Chart:
 
 
 def line_chart(chart: Chart, clip: bool = False) -> str:
-    """Return a chart as an <svg> element; not finite values leave gaps.
+    """Return a chart as an <svg> element; non-finite values leave gaps.
 
     The page writes the title above it: text in SVG does not wrap. With `clip` a few values far
     above all others, such as the seconds of the iteration that compiles, are named below the chart
@@ -107,7 +107,7 @@ def _clip_top(axes: Axes, series: Sequence[Series]) -> None:
 def svg_element(figure: Figure, title: str) -> str:
     """Return a figure as an <svg> element that needs nothing else, with the page's colours.
 
-    `title` is what it is called where it is not seen, and tells its parts from other figures'.
+    `title` is its label for screen readers, and keeps the ids of its parts unique on the page.
     """
     file = io.StringIO()
     metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
@@ -126,7 +126,7 @@ def svg_element(figure: Figure, title: str) -> str:
 def save_ratings(path: Path, ratings: Sequence[Rating]) -> None:
     """Write an image of players with their ratings and intervals, the strongest on top.
 
-    The suffix says which format.
+    The suffix determines the format.
 
     Raises:
       ValueError: the format is unknown, or the file cannot be written.
@@ -149,7 +149,7 @@ def save_ratings(path: Path, ratings: Sequence[Rating]) -> None:
 def save_charts(path: Path, charts: Sequence[Chart]) -> None:
     """Write an image of charts, two in a row.
 
-    The suffix says which format.
+    The suffix determines the format.
 
     Raises:
       ValueError: the format is unknown, or the file cannot be written.
@@ -178,7 +178,7 @@ def save_bars(path: Path, title: str, bars: Sequence[Bar]) -> None:
     """Write an image of horizontal bars of equal length, each divided into the shares of its parts,
     the first on top.
 
-    The suffix says which format.
+    The suffix determines the format.
 
     Raises:
       ValueError: the format is unknown, or the file cannot be written.

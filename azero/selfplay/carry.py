@@ -15,7 +15,8 @@ from azero.types import Array, PyTree
 
 
 class Carry(NamedTuple):
-    """The games in flight. On each device those that play resigned games on come last."""
+    """The games in flight. On each device the slots that play resigned games to the end come
+    last."""
 
     states: PyTree
     """State[B] of real games."""
@@ -25,11 +26,12 @@ class Carry(NamedTuple):
     """bool[B]: False in the share of games that is played to the end (AGZ: 10%)."""
     kept: PreviousSearch | None = None
     """The trees of the games, with an axis of chunks before their own, and int32[B, 1], the last
-    moves; None where every search begins with new trees."""
+    moves; None where every search starts with new trees."""
     archive: Archive | None = None
-    """Positions that games may begin with; None where there is none."""
+    """Positions that games may start from; None without an archive."""
     resigned: Pool | None = None
-    """The positions in which games were given up last, to be played on; None where none is."""
+    """The positions in which games were last resigned, to be played to the end; None where that is
+    off."""
 
 
 def first_games(
@@ -65,9 +67,9 @@ def new_games(
 def next_games(
     config: SelfplayConfig, game: Game, key: Array, num_games: int, carry: Carry, starts: PyTree
 ) -> Carry:
-    """Return a new game for every slot: some begin with a position of the archive; those of the
-    slots from `num_games` on, once there is one, with one in which a game was given up, and they
-    are not given up again, nor do they count for the threshold."""
+    """Return a new game for every slot. Some start from a position of the archive. Those of the
+    slots from `num_games` on start, once there is one, from a position in which a game was
+    resigned; they are not resigned again and do not count for the threshold."""
     count = carry.ply.shape[0]
     fresh = new_games(config, game, key, count, starts)
     states, can_resign = fresh.states, fresh.can_resign

@@ -28,7 +28,7 @@ class Searches(NamedTuple):
     cheap: SearchFn | None
     """Of resigned games that are played on."""
     num_games: int
-    """Games of a device that the first two search; those behind them are the third's."""
+    """Games of a device for the first two searches; `cheap` searches those after them."""
     most_visits: int | None
     """Simulations of the full search; None where its policy target is not its visits."""
 
@@ -145,7 +145,7 @@ def _policy_target(
 
 def _surprise(output: SearchOutput) -> Array:
     """Return float16[B]: the Kullback-Leibler divergence of the search's policy from the network's
-    in nats, 0 where the search does not tell the network's."""
+    in nats, 0 where the search does not report the network's."""
     if output.prior is None:
         return jnp.zeros(output.value.shape, jnp.float16)
     known = (output.weights > 0) & (output.prior > 0)
@@ -158,7 +158,7 @@ def _explore(
     config: SelfplayConfig, key: Array, legal: Array, action: Array, ply: Array
 ) -> tuple[Array, Array]:
     """Return `action` int32[B] with some of the moves at the start of a game replaced by legal ones
-    (bool[B, A]), all equally likely; and bool[B], which were."""
+    (bool[B, A]), all equally likely; and bool[B], where this was done."""
     share_key, action_key = jax.random.split(key)
     explores = (ply < config.random_moves) & jax.random.bernoulli(
         share_key, config.random_share, ply.shape
@@ -177,10 +177,10 @@ def _search_all(
     cap_key: Array,
     carry: Carry,
 ) -> tuple[SearchOutput, Array]:
-    """Search all games of a device; those that play resigned games on by the cheap search.
+    """Search all games of a device, resigned ones that are played to the end with the cheap search.
 
     Returns:
-      What was found; and bool[] or bool[B], whether by a full search.
+      The output; and bool[] or bool[B], whether the search was a full one.
     """
     if searches.cheap is None:
         return _capped_search(config, searches, params, key, cap_key, carry.states, carry.kept)
@@ -209,8 +209,8 @@ def _capped_search(
     states: PyTree,
     kept: PreviousSearch | None,
 ) -> tuple[SearchOutput, Array]:
-    """Search in full, or for a random share of the moves only a little (one draw for all games of a
-    device, so that the saving is real)."""
+    """Run the full search, or for a random share of the moves the fast one (one draw for all games
+    of a device, so that time is saved)."""
     arguments = (params, key, states) if kept is None else (params, key, states, kept)
     if searches.fast is None:
         return searches.full(*arguments), jnp.array(True)

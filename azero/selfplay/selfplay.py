@@ -1,4 +1,4 @@
-"""Self-play: many games step together in one compiled program over the device mesh.
+"""Self-play: many games in parallel, in one compiled program over the device mesh.
 
 A dispatch plays K moves of every game. Nothing leaves the devices in between: search, choice of the
 move, resignation, rules and the restart of finished games are one `jit(shard_map)` without
@@ -38,8 +38,8 @@ class Selfplay(NamedTuple):
     """(inference parameters, carry, key, resign threshold float32[], starts) -> (carry, Step[K, B,
     ...]). The carry is donated.
 
-    `starts` are the states[P] that games begin with, each drawn with the key; None, the default, is
-    the game's own beginning.
+    `starts` are the states[P] that games start from, drawn with the key; None, the default, is the
+    start of the game.
     """
     new_trees: Callable[[], PreviousSearch | None]
     """() -> what `Carry.kept` is before the first move of an iteration. Trees are kept within one:
@@ -65,9 +65,9 @@ def make_selfplay(
       fast_search: the smaller search of playout-cap randomisation (KG section 3.1), or None.
       mesh: the devices over which the games are spread.
       most_visits: the simulations of a full search whose visits are the policy target, which are
-        kept as they are; None is a target of the search's own (`SearchOutput.weights`).
+        kept as they are; None for a search with its own target (`SearchOutput.weights`).
       new_trees: makes the trees of searches that keep them from move to move, or None.
-      cheap_search: the search of resigned games that are played on, or None.
+      cheap_search: the search of resigned games that are played to the end, or None.
 
     Raises:
       ValueError: the games do not divide over the devices, or a search has more simulations than a

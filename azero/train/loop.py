@@ -76,8 +76,8 @@ class RunState:
     """Variables of the player that self-play uses under the gate; None without a gate (self-play
     then uses the newest)."""
     rival: PyTree
-    """Variables of the player of the previous evaluation; None where evaluations meet the best
-    player."""
+    """Variables of the player of the previous evaluation; None where evaluations are against the
+    best player."""
     carry: Carry
     assembler: Assembler
     replay: Replay
@@ -386,7 +386,7 @@ class Loop:
 
     def challenge(self, state: RunState) -> Challenge | MatchSkipped:
         """Return the match between the player of this iteration and its opponent, or why it is
-        skipped: a network against itself says nothing."""
+        skipped: a match of a network against itself is uninformative."""
         opponent = state.rival_iteration, state.rival
         if self.config.evaluation.gate:
             opponent = state.best_iteration, state.best

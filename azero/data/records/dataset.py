@@ -105,7 +105,7 @@ class Dataset:
         rows_per_position: int = 1,
         has_searches: bool = False,
     ) -> Dataset:
-        """Make a data set, or open the one that is there with the same settings.
+        """Make a data set, or open an existing one with the same settings.
 
         Raises:
           ValueError: there is one with other settings, which are named; or the settings are

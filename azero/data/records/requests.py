@@ -60,8 +60,8 @@ class ExportRequest:
 
 @dataclass(frozen=True)
 class JosekiRequest:
-    """Count corner sequences in games; rotations, reflections and colours are folded together (AGZ,
-    Figure 5)."""
+    """Count corner sequences in games; rotations, reflections and colours are merged (AGZ, Figure
+    5)."""
 
     games: Positional[tuple[Path, ...]]
     """Files of records on square boards of one size, oldest games first (.sgf .sgf.gz .zip
@@ -100,11 +100,11 @@ class AccuracyRequest:
     """With several checkpoints of a run: an image of accuracy and value error over the iterations
     (AGZ, Figures 3b and 3c)."""
     number: int = 200
-    """Games that are looked at, evenly spaced over the file; 0 is all."""
+    """Games that are evaluated, evenly spaced over the file; 0 is all."""
     symmetries: bool | None = None
     """Take the mean over all symmetries of a position; None is as the run's
     evaluation.average-symmetries says (the paper does not say)."""
     paper: bool = False
-    """Also print the published figures beside ours."""
+    """Also print the published figures next to ours."""
     json: bool = False
     """Print one JSON object instead of tables."""

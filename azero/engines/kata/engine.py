@@ -182,14 +182,14 @@ class AnalysisEngine(ServedGame["GoGame"]):
             query.set_up(game, len(query.moves))
             query.is_checked = True
         query.set_up(game, turn.number)
-        # Every position gets the visits it asks for, whatever was looked at before it.
+        # Every position gets the visits it asks for, whatever was analysed before it.
         game.session.forget()
         position = game.with_turn(query.colour_to_move(turn.number))
 
         reported = 0.0
 
         def during(analysis: Analysis) -> None:
-            # The thinker reports once more at its end, which is the final result and told as such.
+            # The last report of the thinker, at its end, is the final result and sent as such.
             nonlocal reported
             if (
                 query.report_seconds is not None
@@ -215,7 +215,7 @@ class AnalysisEngine(ServedGame["GoGame"]):
             self._send(format_result(turn, game, position, analysis, is_during_search=False))
 
     def _send_error(self, name: str, error: Exception) -> None:
-        """Say what is wrong with the query `name`; for an unexpected error the traceback goes to
+        """Report what is wrong with the query `name`; for an unexpected error the traceback goes to
         standard error.
         """
         if isinstance(error, QueryError):

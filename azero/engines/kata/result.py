@@ -114,7 +114,7 @@ _LEAD_SCALE = 0.25
 
 
 def score_lead(value: float, num_points: int) -> float:
-    """Return points that stand for a value in [-1, 1]: an estimate, since the networks of the
+    """Return points that correspond to a value in [-1, 1]: an estimate, since the networks of the
     papers predict who wins, not by how much.
 
     It is the logistic curve's: no lead where the chances are even, a whole board at most.

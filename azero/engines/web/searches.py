@@ -51,7 +51,7 @@ def think(game: WebGame, request: SearchRequest, push: Push, stop: threading.Eve
     with game.searching(stop):
         position = game.position
         if game.outcome is not None:
-            raise ValueError("the game is over; take a move back to go on")
+            raise ValueError("the game is over; take a move back to continue")
         if not _wait(game, push, stop):
             return
         root = root_estimates(game, position, request.wants_owners)
@@ -170,7 +170,8 @@ def root_estimates(game: WebGame, position: Position, wants_owners: bool) -> dic
 
 def add_leads(found: dict[str, Any], game: WebGame, position: Position, analysis: Analysis) -> None:
     """Add to an analysis of Go the lead of the side to move and that after each of the best moves;
-    where the network has no score head leads stand for values, as in the analysis protocol."""
+    where the network has no score head, leads are estimated from values, as in the analysis
+    protocol."""
     rules = position.game
     if isinstance(rules, Go):
         actions = [info.action for info in analysis.moves[:SHOWN_MOVES]]

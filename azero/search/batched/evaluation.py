@@ -35,7 +35,7 @@ def compact(priors: Array, width: int) -> tuple[Array | None, Array]:
       width: E, at most A.
 
     Returns:
-      Their actions int32[P, E] in rising order, padded with A, and their priors float32[P, E],
+      Their actions int32[P, E] in ascending order, padded with A, and their priors float32[P, E],
       which sum to one; (None, priors) if E is A.
     """
     num_actions = priors.shape[-1]

@@ -1,7 +1,7 @@
 """PUCT and Gumbel search through DeepMind's mctx: a backend that a setting selects, and the
 reference of the tests.
 
-mctx knows neither terminal positions nor legal moves below the root. A finished game is an
+mctx has neither terminal positions nor masks of legal moves below the root. A finished game is an
 absorbing state: its value is the result, and the discount is +1 because the side to move does not
 change. Illegal moves are marked by their prior logit. `SearchConfig.edge_width` has no effect:
 mctx's nodes have an edge for every action.

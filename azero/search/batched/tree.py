@@ -2,7 +2,7 @@
 
 Every function works on the whole batch with a scalar loop predicate; none is vmapped, so that XLA
 updates the big arrays in place (a vmapped while_loop selects between two whole trees at every
-step). Lanes are [B, L]: L simulations of the same game that run side by side in disjoint subtrees;
+step). Lanes are [B, L]: L simulations of the same game that run in parallel in disjoint subtrees;
 PUCT has L = 1.
 
 An edge is a pair (node, move) and holds what AlphaGo Zero stores there: P, N and W. The child of an
@@ -11,8 +11,8 @@ it is marked TERMINAL, and each visit plays the move again and backs up the exac
 
 Every node has room for E edges. Where E is the number of actions A (Go), edge and action are the
 same number. Where few of many actions are ever legal (chess: 218 of 4,672), E is smaller and
-`Tree.moves` says which action each edge stands for, in rising order, so that ties are broken as
-among all actions.
+`Tree.moves` holds the action of each edge, in ascending order, so that ties are broken as among all
+actions.
 
 Node n of game b is row n B + b of every array, so that the nodes of one simulation are consecutive
 rows, and so are the roots (`azero.search.batched.rows`).
@@ -71,15 +71,15 @@ class Tree:
     raw_values: Array
     """float32[N B]: the leaf's value when the node was expanded, for the side to move there."""
     parents: Array
-    """int[N B]: node index of the parent (int16 where that suffices); ROOT for rows that are no
-    node: those not yet used, and evaluations of terminal positions."""
+    """int[N B]: node index of the parent (int16 where that suffices); ROOT for rows that are not
+    nodes: those not yet used, and evaluations of terminal positions."""
     edges: Array
     """int[N B]: the edge that led from the parent here."""
     moves: Array | None
-    """int[N B, E]: the action of each edge, rising; num_actions where there is none. None where
+    """int[N B, E]: the action of each edge, ascending; num_actions where there is none. None where
     edges and actions are the same."""
     children: Array
-    """int[N B, E]: node index behind each edge, or UNVISITED or TERMINAL."""
+    """int[N B, E]: node index of the child of each edge, or UNVISITED or TERMINAL."""
     priors: Array
     """float32[N B, E]: P(s, a), which sums to one over the legal moves; ILLEGAL on the others."""
     visits: Array
@@ -127,8 +127,8 @@ class Edges(NamedTuple):
 
 
 class Path(NamedTuple):
-    """Where the lanes of one simulation leave the tree: the last edge, behind which the next
-    evaluation is."""
+    """Where the lanes of one simulation leave the tree: the last edge, whose child is evaluated
+    next."""
 
     node: Array
     """int32[B, L]"""

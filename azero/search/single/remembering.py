@@ -1,4 +1,4 @@
-"""Rollouts with memory: a leaf with a table that is carried from call to call, such as good
+"""Rollouts with memory: a leaf with a table that is passed from call to call, such as good
 replies."""
 
 from __future__ import annotations

@@ -157,8 +157,8 @@ def _run_stage(context: StageContext, name: str, console: Console) -> int:
     """Run one stage, unless it is done, and store its outcome."""
     done = read_stages(context.workdir)
     facts = _settings_of(context.settings, name)
-    is_there = name in MEASURES or context.directory(name).exists()
-    if name in done and is_there and _agrees(done[name]["settings"], facts):
+    has_data = name in MEASURES or context.directory(name).exists()
+    if name in done and has_data and _agrees(done[name]["settings"], facts):
         console.print(Text.assemble((name, "bold"), ": done before"))
         return 0
     for needed in STAGES[name].needs:
