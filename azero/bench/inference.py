@@ -7,6 +7,7 @@ batch on every core. Each is measured with several batches, of which the fastest
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import tempfile
 from collections.abc import Callable, Iterator
@@ -33,6 +34,7 @@ from azero.interop.onnx_file import Backend, OnnxNetwork, openvino_has_bfloat16,
 from azero.networks.make import resolve
 from azero.networks.settings import ResNetConfig
 from azero.settings import Config
+from azero.types import PyTree
 
 COMMAND = "azero bench inference"
 LONGEST_CALL = 2e11
@@ -155,11 +157,14 @@ def _fastest(
     results = []
     for batch in [first, *(batch for batch in others if batch <= most)]:
         planes = np.random.default_rng(0).random((batch, shape.size, shape.size, NUM_PLANES)) < 0.3
-        rate = batch * calls_per_second(
-            lambda _, planes=planes: jax.device_get(evaluate(planes)), arguments.seconds
-        )
+        call = functools.partial(_on_host, evaluate, planes)
+        rate = batch * calls_per_second(call, arguments.seconds)
         results.append(InferenceResult(str(shape), library, how, batch, rate))
     return max(results, key=lambda row: row.positions_per_second)
+
+
+def _on_host(evaluate: _Evaluate, planes: np.ndarray, _: int) -> PyTree:
+    return jax.device_get(evaluate(planes))
 
 
 def table(results: list[InferenceResult], title: str) -> Table:

@@ -111,10 +111,11 @@ def test_onnx_runtime_agrees(name: str, tmp_path: Path) -> None:
     write_onnx(file, variables, config)
     onnx = OnnxNetwork(file)
     assert onnx.config == config
+    planes = planes_of(config, 5)
+    expected = outputs(variables, config, planes)
     for count in (1, 5):
-        planes = planes_of(config, count)
-        expected, found = outputs(variables, config, planes), onnx.outputs(planes)
-        check_close(found, expected)
+        first = {head: array[:count] for head, array in expected.items()}
+        check_close(onnx.outputs(planes[:count]), first)
     assert np.std(np.asarray(expected["value"])) > 1e-5
 
 
