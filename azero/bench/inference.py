@@ -150,10 +150,12 @@ def _outside(network: OnnxNetwork) -> _Evaluate:
 def _fastest(
     shape: Shape, library: str, how: str, evaluate: _Evaluate, arguments: InferenceArguments
 ) -> InferenceResult:
-    """Measure all batches, planes on the host in, outputs there out, and return the fastest."""
+    """Measure all batches, rounded up to the same for every device, planes on the host in, outputs
+    there out, and return the fastest."""
+    devices = jax.device_count()
     config = ResNetConfig(blocks=shape.blocks, filters=shape.filters)
     most = LONGEST_CALL / count_operations(config, shape.size)
-    first, *others = sorted(arguments.batches)
+    first, *others = sorted({-(-batch // devices) * devices for batch in arguments.batches})
     results = []
     for batch in [first, *(batch for batch in others if batch <= most)]:
         planes = np.random.default_rng(0).random((batch, shape.size, shape.size, NUM_PLANES)) < 0.3
