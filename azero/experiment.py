@@ -16,6 +16,7 @@ NAMES = (
     "go9",
     "go9_gumbel",
     "go9_master",
+    "go5_efficient",
     "go7_efficient",
     "go9_efficient",
     "go19",

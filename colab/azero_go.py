@@ -137,8 +137,8 @@ board = play(WORKDIR, visits=64, colour="black")
 # %% [markdown]
 # ## Next steps
 #
-# * `report.html` in the working directory is a full report with all curves, and sample games to step
-#   through.
+# * `report.html` in the working directory is a full report with all curves, and sample games to
+#   step through.
 # * To learn longer, raise *ITERATIONS* above and run the cells below it again; the run in the same
 #   working directory continues.
 # * 9x9 on Colab's TPU: `azero_tpu.ipynb`.

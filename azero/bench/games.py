@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from azero.bench.flags import check_seconds
+from azero.bench import check_seconds
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.games.game import Game

@@ -23,7 +23,7 @@ import tyro
 from rich.table import Table
 
 from azero import mesh as mesh_lib
-from azero.bench.flags import check_counts
+from azero.bench import check_counts
 from azero.bench.forward import forward_seconds
 from azero.bench.games import engine_of, spread_games
 from azero.bench.replay import fill, random_chunk

@@ -21,7 +21,7 @@ import numpy as np
 import optax
 import tyro
 
-from azero.bench.flags import check_counts
+from azero.bench import check_counts
 from azero.bench.games import RulesEngine, spread_games
 from azero.bench.settings import SETTINGS, SettingName, make_config
 from azero.games.go.settings import GoConfig

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import tyro
 
-from azero.bench.flags import check_seconds
+from azero.bench import check_seconds
 from azero.bench.games import draw
 from azero.bench.timing import calls_per_second
 from azero.console.tables import make_table

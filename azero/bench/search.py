@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import tyro
 from rich.table import Table
 
-from azero.bench.flags import check_counts
+from azero.bench import check_counts
 from azero.bench.timing import best_seconds
 from azero.console.tables import make_table
 from azero.console.terminal import make_console

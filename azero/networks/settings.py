@@ -50,8 +50,8 @@ class ConvolutionalConfig(NetworkConfig):
     inference_dtype: Literal["float32", "bfloat16"] = "bfloat16"
     """Compute type of the tower in self-play and evaluation."""
     convolution: Literal["auto", "xla", "dots", "winograd"] = "auto"
-    """How 3x3 convolutions are computed: XLA's own, matrix products over rows (CPUs with bf16
-    units), minimal filtering (other CPUs), or by shape and kind of processor. A run keeps what it
+    """How 3x3 convolutions are computed: XLA's own, matrix products over rows (CPUs with
+    matrix units), minimal filtering (other CPUs), or by kind of processor. A run keeps what it
     began with."""
 
     def __post_init__(self) -> None:

@@ -1,5 +1,5 @@
-"""The measuring stages that make AG16's figures: Figure 2a (strength by the accuracy of the policy
-network), Figure 2b (error of values by the stage of the game), and AlphaGo Lee's value networks.
+"""The measuring stages that make figures of AG16: Figure 2a (strength by the accuracy of the policy
+network) and Figure 2b (error of values by the stage of the game).
 """
 
 from __future__ import annotations
@@ -17,9 +17,6 @@ from azero import mesh as mesh_lib
 from azero.checkpoint import load_variables
 from azero.console.progress import Progress
 from azero.data.records.dataset import Dataset
-from azero.data.records.filters import Filters, Fractions
-from azero.data.records.importing import run_import
-from azero.data.records.requests import ImportRequest
 from azero.evaluate.accuracy import Mean, clustered_mean, predict_positions
 from azero.games.game import Game
 from azero.games.go.rollouts.playouts import make_play_out
@@ -27,7 +24,7 @@ from azero.games.go.rules import Go
 from azero.match.matches import MatchRequest, play_match
 from azero.match.score import MatchResult
 from azero.networks.rollout import sum_weights
-from azero.report.paper import Comparison, claim, format_mean
+from azero.report.paper import claim, format_mean
 from azero.report.plots import Chart, Series
 from azero.selfplay.policy_games import make_result_sampler
 from azero.selfplay.trajectory import HostArray
@@ -47,10 +44,6 @@ from azero.types import Array, PyTree
 
 SampleFn = Callable[[Array, PyTree], Array]
 """(key, states[B]) -> the result float32[B] of one rollout each, for Black."""
-
-
-_LEE_SPLIT = Fractions(validation=0.05, test=0.1)
-"""Games of the player that its value network does not learn from (the paper gives none)."""
 
 
 def measure_strength(context: StageContext) -> Outcome:
@@ -107,7 +100,7 @@ def _score_series(label: str, points: list[tuple[float, MatchResult]]) -> Series
     )
 
 
-def _player(context: StageContext, policy: str, value: Path) -> str:
+def player_with(context: StageContext, policy: str, value: Path) -> str:
     """Return the player with the policy network of a stage and a value network."""
     settings = context.settings.matches
     parts = {"value": value, **{part: context.directory(part) for part in ("rollout", "tree")}}
@@ -122,8 +115,8 @@ def _search_match(context: StageContext, stage: str) -> MatchResult:
     """Play the player with the policy of a stage against the one with that of `policy`."""
     settings, value = context.settings.matches, context.directory("value")
     request = MatchRequest(
-        first=_player(context, stage, value),
-        second=_player(context, "policy", value),
+        first=player_with(context, stage, value),
+        second=player_with(context, "policy", value),
         games=settings.search_games,
         temperature_moves=0,
         random_plies=2,
@@ -154,12 +147,12 @@ def measure_value_by_move(context: StageContext) -> Outcome:
             progress.working(name),
         ):
             keys = jax.random.split(jax.random.key(context.settings.seed), settings.rollouts)
-            total = np.zeros(len(position))
-            for number, key in enumerate(keys, 1):
-                total += np.asarray(sample(key, states))
-                progress.update({"iteration": number})
-        mean = np.where(to_play == 0, total, -total) / settings.rollouts
-        errors[name] = np.square(results - mean) / 4
+            outcomes = np.zeros((settings.rollouts, len(position)))
+            for number, key in enumerate(keys):
+                outcomes[number] = np.where(to_play == 0, 1, -1) * np.asarray(sample(key, states))
+                progress.update({"iteration": number + 1})
+        noise = outcomes.var(axis=0, ddof=1) / settings.rollouts
+        errors[name] = (np.square(results - outcomes.mean(axis=0)) - noise) / 4
     errors["value network"] = predict_positions(
         context.directory("value"), rows, position, context.console
     ).value_error
@@ -187,7 +180,7 @@ def _by_move_outcome(
     notes = [
         ERROR_NOTE,
         f"{len(moves):,} positions of {len(np.unique(games)):,} held-out games ({counts} by band)",
-        f"{rollouts} rollouts each; their noise is at most {1 / (4 * rollouts):.3f} of an error",
+        f"{rollouts} rollouts each, whose own noise is subtracted from the errors",
     ]
     chart = Chart("Value error (z - v)^2 / 4 by moves played", series, "moves played")
     return Outcome(rows=lines, notes=notes, charts=[chart])
@@ -241,67 +234,8 @@ def _samplers(context: StageContext, game: Go) -> Iterator[tuple[str, SampleFn]]
         yield name, functools.partial(make_result_sampler(cast(Game, game), search), params)
 
 
-def iterate_value_networks(context: StageContext) -> Outcome:
-    """Train value networks on games of the whole player, each with the one before in it (AGZ
-    methods, 'AlphaGo versions': AlphaGo Lee)."""
-    settings, value, lines = context.settings.lee, context.directory("value"), []
-    for number in range(1, settings.iterations + 1):
-        place = context.directory("lee") / str(number)
-        _play_itself(context, value, place / "games", number)
-        game = context.settings.game
-        filters = Filters(size=game.size, superko=game.superko, suicide=game.suicide)
-        run_import(
-            ImportRequest((place / "games",), place / "data", filters, _LEE_SPLIT), context.console
-        )
-        stage = f"lee/{number}/value"
-        outcome = context.learn(stage, stage_config(context.settings, "value"), place / "data")
-        if outcome.status:
-            return outcome
-        networks = {"before": value, "after": context.directory(stage)}
-        lines += _errors_of(context, f"iteration {number}", networks, place / "data")
-        value = context.directory(stage)
-    notes = [ERROR_NOTE, f"{settings.games:,} games of the player for each; held-out ones measured"]
-    return Outcome(rows=lines, notes=notes)
-
-
-def _errors_of(
-    context: StageContext, what: str, networks: dict[str, Path], data: Path
-) -> list[Comparison]:
-    """Return the value errors of networks on the test split of a data set; none if it is empty."""
-    dataset = Dataset.open(data)
-    if not dataset.shards("test"):
-        return []
-    rows, position = held_out(dataset, context.settings.evaluation.validation_positions)
-    return [
-        claim(
-            f"{what}, {name}",
-            format_mean(look(context, path, rows, position).value_error, 1, 3),
-        )
-        for name, path in networks.items()
-    ]
-
-
-def _play_itself(context: StageContext, value: Path, out: Path, number: int) -> None:
-    """Play games of the player with a value network against itself."""
-    player = _player(context, "policy", value)
-    request = MatchRequest(
-        first=player,
-        second=player,
-        games=context.settings.lee.games,
-        temperature_moves=0,
-        random_plies=context.settings.lee.random_plies,
-        seed=context.settings.seed + number,
-        workers=context.settings.matches.workers,
-        first_name="first",
-        second_name="second",
-        out=out,
-    )
-    play_match(request, context.console)
-
-
 FIGURES: dict[str, Callable[[StageContext], Outcome]] = {
     "strength": measure_strength,
     "value-by-move": measure_value_by_move,
-    "lee": iterate_value_networks,
 }
 """Measuring stages of this module by name."""

@@ -32,6 +32,7 @@ from azero.report.stages import STAGES_FILE, read_stages, write_stages_report
 from azero.train.alphago2016.config import DEFAULT, STAGES, AlphaGoConfig, ordered
 from azero.train.alphago2016.estimate import alphago_flops
 from azero.train.alphago2016.figures import FIGURES
+from azero.train.alphago2016.lee import iterate_value_networks
 from azero.train.alphago2016.measures import MEASURES as TABLES
 from azero.train.alphago2016.stages import BUILDERS, Outcome, StageContext, prepare_data
 from azero.train.arguments import Overlays, under_overlays
@@ -39,7 +40,7 @@ from azero.train.estimate import LIFETIME_SECONDS, device_flops
 from azero.train.hosts import describe_devices, hold_workdir
 from azero.train.stopping import end_with_status
 
-MEASURES = TABLES | FIGURES
+MEASURES = {**TABLES, **FIGURES, "lee": iterate_value_networks}
 """Measuring stages by name."""
 
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from search_toys import random_leaf
+from search_toys import random_leaf, search_program
 from tree_toys import ShownTree
 
 from azero.mesh import make_mesh
@@ -47,8 +47,8 @@ def both_ways(game: Any, config: SearchConfig, batch: int) -> tuple[list[Any], A
     once, and what that says."""
     leaf = random_leaf(game)
     roots = jax.vmap(game.init)(jnp.arange(SEEDS))
-    search = config.without_noise().build(game, leaf)
-    together = jax.device_get(jax.jit(search)({}, jax.random.key(0), roots))
+    search = search_program(config.without_noise(), game, leaf)
+    together = jax.device_get(search({}, jax.random.key(0), roots))
     rule = rule_of(config, game.num_actions)
     settings = TreeSettings(
         batch=batch,

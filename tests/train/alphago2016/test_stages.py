@@ -341,8 +341,7 @@ def test_the_whole_at_the_smallest_size(tmp_path):
         "3 filters",
         "one position, test",
     } <= set(rows)
-    assert {"planes/12 in the search", "SL rollouts, moves 0 to 9", "iteration 2, after"} <= set(
-        rows
-    )
+    assert {"planes/12 in the search", "SL rollouts, moves 0 to 9", "value network"} <= set(rows)
+    assert (tmp_path / "lee" / "2" / "value" / "checkpoint").is_dir()
     assert "all positions of records, train" in rows and "second pass against SL" in rows
     assert json.loads((tmp_path / "run.json").read_text())["experiment"] == "alphago9"
