@@ -42,7 +42,7 @@ def _stacked(tree: PyTree, batch: int) -> PyTree:
 
 
 def measure_rollouts(size: int, batch: int, seconds: float) -> float:
-    """Return rollouts a second of `batch` games side by side from the empty board."""
+    """Return rollouts a second of `batch` games in parallel from the empty board."""
     game = Go(size=size)
     play_out = jax.jit(make_play_out(game, sum_weights))
     weights = init_weights(GROUPS[: NUM_GROUPS["rollout2016"]], 16)

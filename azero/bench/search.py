@@ -88,8 +88,8 @@ def run(arguments: SearchArguments) -> list[SearchResult]:
     positions.
 
     Raises:
-      ValueError: the network or the game is not understood, or mctx is to be compared with and not
-        installed.
+      ValueError: the network or the game is not understood, or mctx is needed for the comparison
+        and not installed.
     """
     with_mctx, repeats = arguments.against == "mctx", arguments.repeats
     if with_mctx and importlib.util.find_spec("mctx") is None:
