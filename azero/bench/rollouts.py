@@ -8,7 +8,6 @@ those of a trained one.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +20,7 @@ from azero.bench.games import draw
 from azero.bench.timing import calls_per_second
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
+from azero.cores import num_cores
 from azero.games.go.rollouts.playouts import make_play_out
 from azero.games.go.rules import Go
 from azero.games.go.state import GoState
@@ -72,7 +72,7 @@ def measure_planes(size: int, batch: int, seconds: float) -> float:
 def run(seconds: float = 5.0) -> list[dict[str, Any]]:
     """Measure both board sizes, print a table, and return its rows."""
     on_cpu = jax.default_backend() == "cpu"
-    threads = len(os.sched_getaffinity(0)) if on_cpu else 1
+    threads = num_cores() if on_cpu else 1
     rows: list[dict[str, Any]] = []
     for size, batches in SIZES.items():
         for what, measure, tried in (

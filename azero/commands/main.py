@@ -24,6 +24,7 @@ from azero.commands.engines import Player, analysis, gtp, play, uci, usi
 from azero.commands.web import web
 from azero.compilation_cache import use_compilation_cache
 from azero.console.standard_output import end_with_reader
+from azero.cores import split_cpu_at_start
 from azero.data.records.requests import (
     AccuracyRequest,
     ExportRequest,
@@ -380,6 +381,7 @@ def run_command() -> None:
         return
     if sys.argv[1:2] and sys.argv[1] in _PLAYING:
         use_compilation_cache()
+        split_cpu_at_start()
     try:
         if sys.argv[1:2] == ["train"] and len(sys.argv) > 2 and not sys.argv[2].startswith("-"):
             train(sys.argv[2])

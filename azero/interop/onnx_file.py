@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import importlib
 import json
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +15,7 @@ import jax
 import numpy as np
 
 from azero.config import to_dict
+from azero.cores import num_cores
 from azero.data.files import write_atomic
 from azero.interop.onnx_graph import pooled_graph, resnet_graph
 from azero.networks.settings import NetworkConfig, PooledConfig, ResNetConfig
@@ -135,7 +135,7 @@ class OnnxNetwork:
             )
         self.config = from_dict(json.loads(settings), source=str(path))
         """The settings of its run."""
-        self._threads = threads or _num_cores()
+        self._threads = threads or num_cores()
         self._pool = ThreadPoolExecutor(self._threads)
         self._programs: dict[tuple[int, ...], list[_Program]] = {}
 
@@ -166,12 +166,6 @@ _MakePrograms = Callable[[int, int, tuple[int, ...]], list[_Program]]
 
 def _call(program: _Program, planes: np.ndarray) -> dict[str, np.ndarray]:
     return program(planes)
-
-
-def _num_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _open_onnxruntime(path: Path, dtype: str) -> tuple[dict[str, str], _MakePrograms]:
