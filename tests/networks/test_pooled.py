@@ -90,8 +90,15 @@ def fit(network: Network, planes: np.ndarray, steps: int) -> tuple[PyTree, list[
     return variables, losses
 
 
-@pytest.mark.parametrize("moves", MOVES)
-@pytest.mark.parametrize("norm", ["batch", "fixed"])
+@pytest.mark.parametrize(
+    ("norm", "moves"),
+    [
+        ("batch", "points and pass"),
+        ("batch", "planes"),
+        ("fixed", "points and pass"),
+        pytest.param("fixed", "planes", marks=pytest.mark.slow),
+    ],
+)
 def test_it_learns_and_infers_what_it_learned(norm: str, moves: str) -> None:
     network = build(SMALL.replace(norm=norm), (9, 9), MOVES[moves])
     planes = draw_planes(32, (9, 9))
