@@ -90,8 +90,16 @@ def fit(network: Network, planes: np.ndarray, steps: int) -> tuple[PyTree, list[
     return variables, losses
 
 
-@pytest.mark.parametrize("moves", MOVES)
-@pytest.mark.parametrize(("norm", "inner_blocks"), [("batch", 0), ("fixed", 0), ("batch", 1)])
+@pytest.mark.parametrize(
+    ("norm", "inner_blocks", "moves"),
+    [
+        ("batch", 0, "points and pass"),
+        ("batch", 0, "planes"),
+        ("fixed", 0, "points and pass"),
+        ("batch", 1, "points and pass"),
+        pytest.param("fixed", 1, "planes", marks=pytest.mark.slow),
+    ],
+)
 def test_it_learns_and_infers_what_it_learned(norm: str, inner_blocks: int, moves: str) -> None:
     network = build(SMALL.replace(norm=norm, inner_blocks=inner_blocks), (9, 9), MOVES[moves])
     planes = draw_planes(32, (9, 9))
