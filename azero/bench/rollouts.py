@@ -15,15 +15,15 @@ import jax.numpy as jnp
 import numpy as np
 import tyro
 
-from azero.bench.flags import check_seconds
+from azero.bench import check_seconds
 from azero.bench.games import draw
 from azero.bench.timing import calls_per_second
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
+from azero.cores import num_cores
 from azero.games.go.rollouts.playouts import Rollouts, Starts
 from azero.games.go.rules import Go
 from azero.games.go.state import GoState
-from azero.mesh import num_cores
 from azero.networks.rollout import GROUPS, NUM_GROUPS, init_weights
 from azero.types import Array, PyTree
 

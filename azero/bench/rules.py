@@ -50,7 +50,7 @@ class RandomGames(NamedTuple):
 
 
 def play_random(game: Go, num_games: int, num_moves: int, seed: int) -> RandomGames:
-    """Play `num_games` games side by side for `num_moves` random legal moves, over and over."""
+    """Play `num_games` games in parallel for `num_moves` random legal moves, over and over."""
 
     def move(state: GoState, word: Array) -> tuple[GoState, tuple[Array, ...]]:
         exact = game.legal_action_mask(state)
@@ -245,7 +245,8 @@ def compare_rollouts(
     after_ko: float = 1.0,
     seed: int = 0,
 ) -> RolloutMoves:
-    """Play rollouts of an even policy from positions of games, and their moves on sgfmill's board.
+    """Play rollouts of a uniform policy from positions of games, and their moves on sgfmill's
+    board.
 
     Args:
       size: of the board.

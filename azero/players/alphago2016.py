@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, cast, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 from urllib.parse import parse_qsl
 
 import jax
@@ -35,12 +35,13 @@ from azero.settings import Config
 from azero.types import PyTree
 
 FORM = (
-    '"apv:DIR?visits=800&lambda=0.5&threshold=40&c-puct=5&beta=0.67&fpu=zero'
-    '&batch=16&policy-batch=16&replies=0&adaptive=0", '
+    '"apv:DIR?visits=800&lambda=0.5&threshold=40&c-puct=5&beta=0.67'
+    '&priors=network&fpu=zero&batch=16&policy-batch=16&replies=0&adaptive=0", '
     '"apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800"'
 )
 KINDS = {"policy": "policy2016", "value": "value2016", "rollout": "rollout2016", "tree": "tree2016"}
 """The network of each part."""
+Priors = Literal["network", "tree", "uniform"]
 _VIRTUAL_LOSS = 3
 """n_vl (AG16: 3)."""
 _BATCH = 16
@@ -74,6 +75,9 @@ class ApvSpec:
     """Exploration; None is AG16's 5, which is for many thousand rollouts."""
     beta: float | None = None
     """Exponent that softens the policy network's priors; None is AG16's 0.67."""
+    priors: Priors | None = None
+    """Where priors come from: "network" (None, AG16), the policy network; "tree", the tree policy
+    alone (AG16 Extended Data Table 7: no policy network); "uniform", all moves alike."""
     fpu: FirstPlay | None = None
     """Q of an unvisited move: "zero" (None, AG16) or "parent", the mean of the others, for few
     rollouts."""
@@ -103,7 +107,7 @@ class ApvSpec:
 
     @property
     def name(self) -> str:
-        """How results call it."""
+        """Its name in results."""
         directory = self.policy.parent if self.policy.name == _EXPORTED else self.policy
         parts = [f"alphago2016 {self.label or directory.name}"]
         parts += [] if self.visits is None else [f"{self.visits} visits"]
@@ -113,6 +117,7 @@ class ApvSpec:
             for name in ("c_puct", "beta")
             if getattr(self, name) is not None
         ]
+        parts += [] if self.priors is None else [f"priors {self.priors}"]
         parts += [] if self.fpu is None else [f"fpu {self.fpu}"]
         parts += ["replies"] if self.has_replies else []
         parts += ["adaptive"] if self.is_adaptive else []
@@ -141,6 +146,8 @@ class ApvSpec:
     def mix_settings(self) -> MixSettings:
         """How leaves are evaluated."""
         given = self._given("threshold", "beta", "policy_batch")
+        if self.priors in ("tree", "uniform"):
+            given = {"beta": 1.0, **given}  # beta is the policy network's
         asks_values = self.rule.mixing < 1.0
         return MixSettings(asks_values=asks_values, is_adaptive=self.is_adaptive, **given)
 
@@ -204,6 +211,7 @@ _SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "c-puct": ("c_puct", float),
     "beta": ("beta", float),
     "lambda": ("mixing", float),
+    "priors": ("priors", str),
     "fpu": ("fpu", str),
     **{
         name: (field, lambda value: {"0": False, "1": True}[value])
@@ -220,7 +228,8 @@ def _setting(key: str, value: str) -> dict[str, Any]:
       ValueError, KeyError: there is no such setting, or no such value.
     """
     name, read = _SETTINGS[key]
-    if not value or (key == "fpu" and value not in get_args(FirstPlay)):
+    words = {"fpu": FirstPlay, "priors": Priors}
+    if not value or (key in words and value not in get_args(words[key])):
         raise ValueError(value)
     if read is int and not value.isdigit():
         raise ValueError(value)
@@ -281,17 +290,27 @@ def _load_evaluator(spec: ApvSpec, game: Go, trained: GameConfig, seed: int) -> 
     """Load the networks as the evaluator of a tree of `game`."""
     parts = {part: _load(directory) for part, directory in spec.directories.items()}
     settings, batch = spec.mix_settings, spec.tree_settings.batch
-    policy = parts["policy"]
+    rollouts = parts["rollout"] if "rollout" in parts else _untrained_rollouts(trained)
+    tree = parts.get("tree", rollouts)
+    if spec.priors == "uniform":
+        tree = _untrained_rollouts(trained)
+    asks_network = spec.priors not in ("tree", "uniform")
+    policy = parts["policy"] if asks_network else tree
     leaf = eyes_last_leaf(game, policy.leaf)  # the networks of 2016 have no pass
     # Without a value network nothing asks for values in the search; the policy network's, which
     # are 0, stand for them elsewhere.
-    value = parts.get("value", policy)
-    value_leaf = value.leaf if "value" in parts else leaf
-    rollouts = parts["rollout"] if "rollout" in parts else _untrained_rollouts(trained)
-    tree = parts.get("tree", rollouts)
+    value = parts.get("value", parts["policy"])
+    value_leaf = value.leaf if "value" in parts else eyes_last_leaf(game, value.leaf)
     tree_leaf = eyes_last_leaf(game, tree.leaf)
     return MixedEvaluator(
-        make_ask(policy.game, leaf, policy.params, batch=settings.policy_batch, seed=seed),
+        make_ask(
+            policy.game,
+            leaf,
+            policy.params,
+            batch=settings.policy_batch,
+            seed=seed,
+            random_symmetry=asks_network,
+        ),
         make_ask(value.game, value_leaf, value.params, batch=batch, seed=seed + 1),
         make_ask(tree.game, tree_leaf, tree.params, batch=batch, seed=seed, random_symmetry=False),
         make_rollouts(game, rollouts.params, spec.has_replies, seed + 2),
@@ -320,7 +339,7 @@ def _load(directory: Path) -> _Part:
 
 
 def _untrained_rollouts(trained: GameConfig) -> _Part:
-    """Return the rollout policy that draws its moves evenly."""
+    """Return the rollout policy that draws its moves uniformly."""
     game = make_go(trained.replace(planes=NUM_GROUPS["rollout2016"]))
     network = Rollout2016Config(pattern_bits=4).build(game)
     return _Part(cast(Game, game), network, network.fold(network.init(jax.random.key(0))))

@@ -12,7 +12,7 @@ from azero.players.alphago2016 import make_rollouts
 from azero.players.clock import Clock
 from azero.players.play_style import ALPHAGO2016
 from azero.players.player import RESIGN, Position
-from azero.players.thinking import Limits, Restriction
+from azero.players.thinking import Limits, Restriction, ThinkOptions
 from azero.players.tree_player import TreePlayer
 from azero.search.leaf import symmetry_network_leaf
 from azero.search.single.mixed import MixedEvaluator, MixSettings, make_ask
@@ -126,12 +126,16 @@ def test_the_tree_is_kept_from_move_to_move_and_forgotten_on_reset():
 
 def test_limits_on_moves_and_visits():
     analysis = make_player().think(
-        position_after(), Limits(visits=40), restriction=Restriction.first_move([2, 6], 0, 9)
+        position_after(),
+        Limits(visits=40),
+        ThinkOptions(restriction=Restriction.first_move([2, 6], 0, 9)),
     )
     assert {move.action for move in analysis.moves} <= {2, 6} and analysis.visits >= 40
     with pytest.raises(ValueError, match="no legal move is left to search after 1 moves"):
         make_player().think(
-            position_after(4), Limits(visits=40), restriction=Restriction.first_move([4], 1, 9)
+            position_after(4),
+            Limits(visits=40),
+            ThinkOptions(restriction=Restriction.first_move([4], 1, 9)),
         )
 
 
@@ -139,14 +143,18 @@ def test_a_restriction_holds_down_to_its_depth():
     one, position = make_player(), position_after(0, 3, 8, 4)  # O threatens 5
     assert one.think(position, Limits(visits=400)).moves[0].action == 5
     analysis = one.think(
-        position, Limits(visits=400), restriction=Restriction.none(9).avoiding(1, [5], 4)
+        position,
+        Limits(visits=400),
+        ThinkOptions(restriction=Restriction.none(9).avoiding(1, [5], 4)),
     )
     lines = [move.line for move in analysis.moves]
     assert all(5 not in line[1::2] for line in lines) and max(map(len, lines)) > 2
     lines = [
         move.line
         for move in one.think(
-            position, Limits(visits=100), restriction=Restriction.none(9).allowing(1, [], 2)
+            position,
+            Limits(visits=100),
+            ThinkOptions(restriction=Restriction.none(9).allowing(1, [], 2)),
         ).moves
     ]
     assert {len(line) for line in lines} == {1}, (

@@ -35,8 +35,8 @@ many evaluations), or as it is."""
 
 
 _MOST_MOVES = 400
-"""Legal moves of a node that memory is reckoned for: more than Go's 362, and far more than the
-usual number in chess and shogi."""
+"""Legal moves of a node in estimates of memory: more than Go's 362, and far more than the usual
+number in chess and shogi."""
 
 
 HostNetwork = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -85,8 +85,7 @@ class Evaluator:
           symmetry: see `Symmetries`.
           cache_size: evaluations that are cached; 0 is none.
           seed: of the symmetries drawn and of the leaf's own random numbers.
-          mesh: the devices; None is all of this host. As many of them are used as divide `batch`
-            evenly.
+          mesh: the devices; None is all of this host. The number used divides `batch`.
           network: evaluates the planes outside XLA; `params` of the leaf are then what it returns.
         """
         devices = list(
@@ -113,7 +112,7 @@ class Evaluator:
         self._largest = max(self._programs)
 
     def leaves(self, rules: PackedRules, edge_width: int | None = None) -> NetworkLeaves:
-        """Return what evaluates the leaves of one tree, as `LeafEvaluator` says."""
+        """Return the evaluator of the leaves of one tree; see `LeafEvaluator`."""
         del rules
         return NetworkLeaves(self.begin, edge_width)
 

@@ -3,9 +3,9 @@
 Source: AG16 methods, "Search algorithm"; constants from its Extended Data Table 5. The position
 behind an edge is valued once and rolled out at every visit; it becomes a node when its edge has
 more than n_thr visits. A node begins with the tree policy's priors; those of the policy network,
-softened by beta, take their place when its turn in the queue comes. A move with probability zero is
-not searched while there is another: the networks of 2016 have no pass, and where they play they
-fill no eye of their own (sensible moves).
+softened by beta, replace them when its turn in the queue comes. A move with probability zero is not
+searched while there is another: the networks of 2016 have no pass, and in play they never fill an
+eye of their own (sensible moves).
 
 The paper's threads are batches here: the leaves of a batch are evaluated together, and after each
 batch the policy network evaluates `policy_batch` nodes of its queue.

@@ -24,13 +24,14 @@ _DIGEST_WORDS = 4
 probability of about 1e-23."""
 _DIGEST_SEED = 20171019
 _SPLIT = 32
-"""Positions for each device below which a further one does not pay (measured on two cores)."""
+"""Fewest positions for each device; with fewer, another device does not pay (measured on two
+cores)."""
 _Look = Callable[[Any, PyTree], Any]
 _Step = Callable[[Any, Any, Any], Any]
 
 
 class PackedPosition(NamedTuple):
-    """A slim state, and what the rules say of it."""
+    """A slim state, and its facts by the rules."""
 
     state: bytes
     """All arrays of the slim state, one after the other."""
@@ -46,7 +47,7 @@ class PackedPosition(NamedTuple):
 
 
 class PackedPositions(NamedTuple):
-    """Slim states, and what the rules say of them."""
+    """Slim states, and their facts by the rules."""
 
     states: np.ndarray
     """uint32[P, W]: see `PackedPosition.state`; the same holds for the others."""
@@ -172,7 +173,7 @@ class PackedRules:
 
 
 def _packed_on_host(game: PlayedOnHost, slim: PyTree) -> PackedPosition:
-    """Return the packed position of a slim state, as the compiled programs would."""
+    """Return the packed position of a slim state, equal to that of the compiled programs."""
     words = np.concatenate(
         [np.asarray(leaf).reshape(-1).view(np.uint32) for leaf in jax.tree.leaves(slim)]
     )
@@ -205,7 +206,7 @@ def states_of(positions: Sequence[PackedPosition]) -> np.ndarray:
 
 
 def pad_rows(rows: np.ndarray, size: int) -> np.ndarray:
-    """Return the rows [P, W] as [size, W]: they begin again as often as needed."""
+    """Return the rows [P, W] as [size, W]: repeated as often as needed."""
     return rows if len(rows) == size else np.resize(rows, (size, *rows.shape[1:]))
 
 

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from azero.cores import num_cores
 from azero.games.go.alphago2016.patterns import DIAMOND
 from azero.games.go.rollouts.board import BOARD, EMPTY
 from azero.games.go.rollouts.compiled import Odds, play_out
 from azero.games.go.rollouts.replies import learn_replies, no_replies
 from azero.games.go.state import GoState
-from azero.mesh import num_cores
 
 MOVES_PER_POINT = 2
 """A rollout is scored after this number of moves per point, like games of AlphaGo Zero (722 moves);

@@ -1,10 +1,10 @@
 """Last good replies in rollouts: a side answers a move as in the last game that it won, if that is
 legal, and otherwise draws from the policy.
 
-Source: Drake 2009 (ICGA Journal 32); a reply of a game that was lost is forgotten (Baier and Drake
-2010, IEEE Transactions on Computational Intelligence and AI in Games 2). AG16 methods, 'Rollout
-policy', has a cache of this kind, filled by the tree and keyed on the 3x3 points around both moves.
-The games of a batch share one table, which is updated from all of them when they are over.
+Source: Drake 2009 (ICGA Journal 32); a reply of a lost game is removed (Baier and Drake 2010, IEEE
+Transactions on Computational Intelligence and AI in Games 2). AG16 methods, 'Rollout policy', has a
+cache of this kind, filled by the tree and keyed on the 3x3 points around both moves. The games of a
+batch share one table, which is updated from all of them when they are over.
 """
 
 from __future__ import annotations
