@@ -15,11 +15,11 @@ export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.jax_cache
 demo: $(VENV)/.installed
 	$(BIN)/azero demo --workdir $(DEMO_DIR)
 
+# Types are checked beside the tests, whose processes leave cores idle.
 test: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder; tests=$$?; wait $$types && exit $$tests
 
 # `make nightly` on each of PYTHONS, each with its own virtual environment.
 test-all:

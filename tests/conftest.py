@@ -97,6 +97,22 @@ def shared_programs():
         yield
 
 
+@pytest.fixture(scope="module")
+def two_devices():
+    """Let the runs of a module have two of the eight devices: sixteen and eight are met by tests of
+    their own, and a program for eight takes a sixth more to compile and start."""
+    from azero import mesh
+
+    whole = mesh.make_mesh
+
+    def make_mesh(devices=None):
+        return whole(jax.devices()[:2] if devices is None else devices)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mesh, "make_mesh", make_mesh)
+        yield
+
+
 @pytest.fixture
 def without_reports(monkeypatch):
     """Runs of which only the checkpoints count write no report."""

@@ -167,7 +167,7 @@ def drawing_leaf(game: Game) -> LeafFn:
 
 
 def random_opening(game: Game) -> Position:
-    """Return the position after OPENING_MOVES random moves that are no passes."""
+    """Return the position after OPENING_MOVES random moves other than passes."""
     random, position = np.random.default_rng(0), Position.start(game)
     for _ in range(OPENING_MOVES):
         position = position.play(int(random.choice(np.flatnonzero(position.legal[:-1]))))
@@ -204,7 +204,7 @@ def cost(arguments: CostArguments) -> MatchResult:
     print the score of the wide side.
 
     Raises:
-      ValueError: the player is no network of ours, or the number of games is odd.
+      ValueError: the player is not a network of ours, or the number of games is odd.
       CheckpointError: a checkpoint cannot be read.
     """
     spec = parse_player(arguments.player)

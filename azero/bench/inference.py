@@ -7,6 +7,7 @@ batch on every core. Each is measured with several batches, of which the fastest
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import tempfile
 import time
@@ -34,6 +35,7 @@ from azero.interop.onnx_file import Backend, OnnxNetwork, openvino_has_bfloat16,
 from azero.networks.make import resolve
 from azero.networks.settings import ResNetConfig
 from azero.settings import Config
+from azero.types import PyTree
 
 COMMAND = "azero bench inference"
 LONGEST_CALL = 2e11
@@ -151,17 +153,24 @@ def _outside(network: OnnxNetwork) -> _Evaluate:
 def _fastest(
     shape: Shape, library: str, how: str, evaluate: _Evaluate, arguments: InferenceArguments
 ) -> InferenceResult:
-    """Measure all batches, planes on the host in, outputs there out, and return the fastest."""
+    """Measure all batches, rounded up to the same for every device, planes on the host in, outputs
+    there out, and return the fastest."""
+    devices = jax.device_count()
     config = ResNetConfig(blocks=shape.blocks, filters=shape.filters)
     most = LONGEST_CALL / count_operations(config, shape.size)
-    first, *others = sorted(arguments.batches)
+    first, *others = sorted({-(-batch // devices) * devices for batch in arguments.batches})
     results = []
     for batch in [first, *(batch for batch in others if batch <= most)]:
         planes = np.random.default_rng(0).random((batch, shape.size, shape.size, NUM_PLANES)) < 0.3
-        rate, cpu = _time(lambda planes=planes: jax.device_get(evaluate(planes)), arguments.seconds)
+        call = functools.partial(_on_host, evaluate, planes)
+        rate, cpu = _time(call, arguments.seconds)
         found = batch * rate, 1000 * cpu / batch
         results.append(InferenceResult(str(shape), library, how, batch, *found))
     return max(results, key=lambda row: row.positions_per_second)
+
+
+def _on_host(evaluate: _Evaluate, planes: np.ndarray) -> PyTree:
+    return jax.device_get(evaluate(planes))
 
 
 def _time(call: Callable[[], Any], seconds: float) -> tuple[float, float]:

@@ -1,5 +1,5 @@
 """The whole loop in positions per second, compared with a plain Pgx and mctx loop: same board, same
-net, same simulations, one run after the other.
+network, same simulations, one run after the other.
 
 Each program is measured in a separate process, so that neither takes the other's memory, and as its
 user would run it: ours on all devices, with one CPU device per core as in `azero train`; the plain

@@ -172,14 +172,14 @@ def _open_onnxruntime(path: Path, dtype: str) -> tuple[dict[str, str], _MakeProg
     """Return a file's metadata and what makes its programs; ONNX Runtime computes in the types of
     the file, float32, whatever `dtype` is."""
     del dtype
-    runtime = _require("onnxruntime")
+    runtime, content = _require("onnxruntime"), path.read_bytes()
 
     @functools.cache
     def session(threads: int) -> Any:
         options = runtime.SessionOptions()
         options.intra_op_num_threads = threads
         options.log_severity_level = 3  # errors; they are raised as well
-        return runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        return runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
     properties = session(1).get_modelmeta().custom_metadata_map
     names = [output.name for output in session(1).get_outputs()]

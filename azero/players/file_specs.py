@@ -30,7 +30,7 @@ class LeelaSpec:
 
     @property
     def name(self) -> str:
-        """How results call it."""
+        """Its name in results."""
         name = self.file.name.removesuffix(".gz").removesuffix(".txt")
         return ", ".join([f"leela {name}", *search_words(self.visits, self.search, self.constants)])
 
@@ -48,7 +48,7 @@ class OnnxSpec:
 
     @property
     def name(self) -> str:
-        """How results call it."""
+        """Its name in results."""
         how = [] if self.backend == "onnxruntime" else [self.backend]
         return ", ".join([f"onnx {self.file.stem}", *how, *search_words(self.visits, None)])
 

@@ -82,7 +82,7 @@ class CheckpointSpec:
 
     @property
     def name(self) -> str:
-        """How results call it."""
+        """Its name in results."""
         iteration = [] if self.iteration is None else [f"iteration {self.iteration}"]
         search = search_words(self.visits, self.search, self.constants)
         return ", ".join([self.workdir.name, *iteration, *search])
@@ -90,8 +90,8 @@ class CheckpointSpec:
 
 @dataclass(frozen=True)
 class RandomNetSpec:
-    """The network of an experiment before it has learned anything, as a player: for trying programs
-    out."""
+    """The network of an experiment before it has learned anything, as a player: for testing
+    programs."""
 
     experiment: str
     seed: int = 0
@@ -108,7 +108,7 @@ class RandomNetSpec:
 
     @property
     def name(self) -> str:
-        """How results call it."""
+        """Its name in results."""
         return ", ".join(
             [
                 f"random {self.experiment}",
@@ -185,9 +185,9 @@ class _Kind(NamedTuple):
     """The options that the name of a network may have."""
 
     spec: Callable[..., ThinkerSpec]
-    """Makes the player of a place and the options."""
+    """Makes the player of a location and the options."""
     place: Callable[[str], Any]
-    """Returns the place that a name means."""
+    """Returns the location that a name refers to."""
     numbers: tuple[str, ...]
     """Options with a number."""
     has_search: bool = True

@@ -1,11 +1,11 @@
 /* A preload library that makes one file operation of a process fail, or kills the process at it.
 
-   `arm_faults(root, at, kind, record)` begins to count the operations that change files below `root`; number `at`, from 1, is hit. Kinds:
+   `arm_faults(root, at, kind, record, stride)` begins to count the operations that change files below `root`; number `at`, from 1, is hit. Kinds:
 
      1  ENOSPC  a full disk: half of a write is done first, and from here on everything that needs room fails, until the process ends
      2  EIO     this one operation fails, the ones after it do not
      3  KILL    half of a write is done, then the process is killed
-     4  COPY    what KILL would leave is copied to `record`/N, at every operation N, and the process goes on
+     4  COPY    what KILL would leave is copied to `record`/N, at operation N = `at` and every `stride` after it, and the process goes on
 
    Counted: opening for writing, write, fsync, rename, link, unlink, rmdir, mkdir, truncate, allocate, copy. Reading is not, nor what is written through
    a memory map or through a FILE of the C library after it was opened. */
@@ -33,7 +33,7 @@ enum { ENOSPC_KIND = 1, EIO_KIND = 2, KILL_KIND = 3, COPY_KIND = 4 };
 
 static char root[PATH_MAX];
 static size_t root_length;
-static long hit_at;
+static long hit_at, hit_stride;
 static int hit_kind;
 static atomic_long count;
 static atomic_int armed, is_full;
@@ -45,12 +45,13 @@ static char record_path[PATH_MAX], names_path[PATH_MAX + 32];
 static void *real(const char *name) { return dlsym(RTLD_NEXT, name); }
 
 /* Begin to count below `directory`; the operation that is hit is also written to the file `record`, which lies elsewhere. */
-void arm_faults(const char *directory, long at, int kind, const char *record) {
+void arm_faults(const char *directory, long at, int kind, const char *record, long stride) {
   root_length = strlen(directory);
   memcpy(root, directory, root_length + 1);
   strcpy(record_path, record);
   snprintf(names_path, sizeof names_path, "%s%s", record, kind == COPY_KIND ? ".operations" : "");
   hit_at = at;
+  hit_stride = stride;
   hit_kind = kind;
   atomic_store(&count, 0);
   atomic_store(&is_full, 0);
@@ -120,6 +121,7 @@ static int fault(const char *operation, const char *path, int needs_room, int *h
   long number = atomic_fetch_add(&count, 1) + 1;
   if (hit_kind == COPY_KIND) {
     record(number, operation, path);
+    if (number < hit_at || (number - hit_at) % hit_stride) return 0;
     if (half) {
       *half = 1; /* the copy is made when half of the write is done */
       return EAGAIN;

@@ -11,7 +11,7 @@ the replay. What a failing process says must be one line. One JSON line per faul
 `--out`; the exit status is 0 if nothing was lost.
 
 To be fast, one process makes many of these runs, with the same compiled programs and without
-drawing charts; what a kill at each operation leaves on the disk is copied in the course of one
+drawing charts; what a kill at each tried operation leaves on the disk is copied in the course of one
 undisturbed run, and equal copies are tried once. With `--processes` every run has a process of its
 own, and is really killed.
 """
@@ -176,7 +176,7 @@ class Sweep:
                 "play", counted, iterations, NEVER, KINDS["EIO"], copies
             )
             if status == 0 and "KILL" in kinds and not self.has_processes:
-                status, text, _ = self._ask("play", start, iterations, NEVER, COPY, copies)
+                status, text, _ = self._ask("play", start, iterations, first, COPY, copies, stride)
                 copied[stage] = Path(f"{copies}.operations").read_text().splitlines()
             else:
                 shutil.rmtree(start)
@@ -380,7 +380,9 @@ class Runner:
                     (status, self.output.read_text(errors="replace"), self.library.count_faults())
                 )
 
-    def _play(self, workdir: Path, iterations: int, at: int, kind: int, record: Path) -> int:
+    def _play(
+        self, workdir: Path, iterations: int, at: int, kind: int, record: Path, stride: int = 1
+    ) -> int:
         """Run and export; return the status that the process would end with."""
         from azero.checkpoint import export_network
         from azero.train.selfplay_run import run
@@ -393,7 +395,11 @@ class Runner:
 
         if kind:
             self.library.arm_faults(
-                str(workdir).encode(), ctypes.c_long(at), kind, str(record).encode()
+                str(workdir).encode(),
+                ctypes.c_long(at),
+                kind,
+                str(record).encode(),
+                ctypes.c_long(stride),
             )
         try:
             end_with_status(start)

@@ -23,7 +23,7 @@ def sweep(*arguments: str) -> None:
 
 
 def test_a_fault_at_some_operations():
-    sweep("--first", "170", "--stride", "330")
+    sweep("--first", "170", "--stride", "260")
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ wrappers = require_module("pgx.experimental.wrappers")
 
 from azero.interop import pgx as bridge  # noqa: E402 - needs pgx
 
-SLOW = ("chess", "go_19x19", "shogi")
+SLOW = ("chess", "gardner_chess", "go_19x19", "shogi")
 
 
 @jax.jit

@@ -53,6 +53,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_a_match_of_networks_with_and_without_komi_planes(pooled, plain, tmp_path) -> None:
+    pooled, plain = f"{pooled}?visits=4", f"{plain}?visits=4"
     request = MatchRequest(pooled, plain, games=4, temperature_moves=4, komi=2.5)
     result = play_match(request, Console(quiet=True))
     other = play_match(

@@ -16,6 +16,7 @@ from flax import struct
 
 from azero.search.batched.tree import Tree
 from azero.search.search import LeafFn
+from azero.search.settings import SearchConfig
 
 
 def by_game(tree: Tree) -> Tree:
@@ -94,6 +95,7 @@ class RandomTree:
         return state
 
 
+@functools.cache
 def random_leaf(game: RandomTree) -> LeafFn:
     """Return the leaf of a `RandomTree`: logits in [-2, 2] and values in [-1, 1], drawn by the
     position."""
@@ -148,6 +150,7 @@ class Bandit:
         return state
 
 
+@functools.cache
 def constant_leaf(priors: tuple[float, ...], value: float = 0.0) -> LeafFn:
     """Return a leaf with the same priors and value everywhere."""
 
@@ -158,6 +161,31 @@ def constant_leaf(priors: tuple[float, ...], value: float = 0.0) -> LeafFn:
         ), jnp.full((batch,), value)
 
     return leaf
+
+
+@functools.cache
+def search_program(settings: SearchConfig, game: Any, leaf: LeafFn) -> Any:
+    """Return the compiled search, one for equal arguments: most of a test's time is compiling."""
+    return jax.jit(settings.build(game, leaf))
+
+
+@functools.cache
+def game_programs(game: Any, leaf: LeafFn) -> tuple[Any, Any]:
+    """Return the compiled look at a state, and the compiled step, of a `Reference`."""
+
+    @jax.jit
+    def look(state: Any) -> tuple[Any, ...]:
+        logits, value = leaf({}, jax.random.key(0), jax.tree.map(lambda x: x[None], state))
+        return (
+            game.to_play(state),
+            game.is_terminal(state),
+            game.legal_action_mask(state),
+            game.rewards(state),
+            logits[0],
+            value[0],
+        )
+
+    return look, jax.jit(game.step)
 
 
 @dataclass
@@ -190,21 +218,7 @@ class Reference:
 
     def __init__(self, game: Any, leaf: LeafFn) -> None:
         self.game = game
-
-        @functools.partial(jax.jit)
-        def look(state: Any) -> tuple[Any, ...]:
-            logits, value = leaf({}, jax.random.key(0), jax.tree.map(lambda x: x[None], state))
-            return (
-                game.to_play(state),
-                game.is_terminal(state),
-                game.legal_action_mask(state),
-                game.rewards(state),
-                logits[0],
-                value[0],
-            )
-
-        self.look = look
-        self.step = jax.jit(game.step)
+        self.look, self.step = game_programs(game, leaf)
 
     def node(self, state: Any) -> Node:
         player, terminal, legal, rewards, logits, value = (np.asarray(x) for x in self.look(state))

@@ -17,8 +17,8 @@ def with_learner(config: Config, **settings: float) -> Config:
     return dataclasses.replace(config, learner=dataclasses.replace(config.learner, **settings))
 
 
-@pytest.mark.usefixtures("shared_programs", "without_reports")
-@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.usefixtures("shared_programs", "two_devices", "without_reports")
+@pytest.mark.parametrize("pooled", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_k_and_k_iterations_equal_2k(pooled, tmp_path) -> None:
     config = with_learner(tictactoe(iterations=2), **SHARES)
     if pooled:

@@ -50,7 +50,7 @@ def test_the_shares_of_the_sizes_shift_over_a_run() -> None:
     assert draw_size(small(selfplay_sizes=()), 0, 0, everything) is None
 
 
-@pytest.mark.usefixtures("shared_programs", "without_reports")
+@pytest.mark.usefixtures("shared_programs", "two_devices", "without_reports")
 def test_both_boards_are_played_learned_and_resumed(tmp_path) -> None:
     config = small()
     assert quiet_run("go5", config, tmp_path / "whole") == 0

@@ -15,7 +15,7 @@ from azero.settings import Config
 from azero.train.loop import START_POSITIONS
 from azero.train.resolving import resolve_settings
 
-pytestmark = pytest.mark.usefixtures("shared_programs")
+pytestmark = pytest.mark.usefixtures("shared_programs", "two_devices")
 
 
 def test_endings_have_the_pieces_that_were_asked_for(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from azero.settings import Config
 from azero.train.main import main
 from azero.train.selfplay_run import run
 
-pytestmark = pytest.mark.usefixtures("shared_programs")
+pytestmark = pytest.mark.usefixtures("shared_programs", "two_devices")
 
 
 def begin(config: Config, workdir: Path, network: Path) -> int:

@@ -35,7 +35,7 @@ from azero.train.resolving import resolve_settings
 from azero.train.selfplay_run import run
 from azero.train.settings import CheckpointConfig, RunConfig
 
-pytestmark = pytest.mark.usefixtures("shared_programs")
+pytestmark = pytest.mark.usefixtures("shared_programs", "two_devices")
 KILLS = int(os.environ.get("AZERO_TEST_KILLS", "3"))
 """How often the run is killed; 20 for the full check."""
 ITERATIONS = 6 + 2 * KILLS
@@ -47,14 +47,17 @@ LIKE_OTHERS = {
     "go19_40b",
     "go9",
     "go9_gumbel",
+    "go9_master",
+    "go5_efficient",
     "go7_efficient",
     "go7",
     "go5_gated",
     "chess_endings",
     "minichess",
+    "shogi",
 }
-"""Experiments whose programs are those of another one with other numbers: go19, go5, chess,
-animal_shogi."""
+"""Experiments whose programs are those of another one with other numbers or rules: go19, go5,
+go9_efficient, chess, animal_shogi."""
 
 
 @pytest.mark.parametrize(
@@ -149,8 +152,7 @@ def test_simulations_grow_over_a_run(tmp_path, without_reports):
 
 
 def gated(every: int = 2, win_rate: float = 0.55, games: int = 10) -> Config:
-    """Tic-tac-toe with AlphaGo Zero's gate and fewer games than the eight devices can be filled
-    with."""
+    """Tic-tac-toe with AlphaGo Zero's gate and a number of games that does not fill the devices."""
     config = tictactoe(iterations=4)
     evaluation = dataclasses.replace(
         config.evaluation, every=every, gate=True, gate_games=games, gate_win_rate=win_rate

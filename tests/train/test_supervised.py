@@ -33,7 +33,7 @@ from azero.train.resolving import resolve_settings
 from azero.train.saving import print_checkpoints
 from azero.train.settings import RunConfig
 
-pytestmark = pytest.mark.usefixtures("shared_programs")
+pytestmark = pytest.mark.usefixtures("shared_programs", "two_devices")
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 

@@ -1,9 +1,9 @@
 """The tree of one game, on the host: many leaves per call of the network, kept from move to move.
 
-What chooses edges (`azero.search.single.selection`) and what evaluates leaves
+The selection rule (`azero.search.single.selection`) and the evaluator of leaves
 (`azero.search.single.leaves`) are passed in. A descent that waits for its evaluation counts as a
 visit or as lost visits (`TreeSettings.virtual_loss`), so that the next descent of the same batch
-goes elsewhere; the backup puts the leaf's result in their place. The tree lies in arrays
+goes elsewhere; the backup replaces them with the leaf's result. The tree is stored in arrays
 (`azero.search.single.columns`), and compiled code descends and backs up whole batches.
 """
 
@@ -163,7 +163,7 @@ class ParallelTree:
         return self.num_nodes >= self._settings.max_nodes
 
     def clear(self) -> None:
-        """Forget the tree; its memory is kept for the next one."""
+        """Drop the tree; its memory is kept for the next one."""
         if self._store is not None:
             self._store.clear()
         self._unfinished.clear()
@@ -171,7 +171,7 @@ class ParallelTree:
         self._leaves.retain(None, None)
 
     def warm_up(self) -> None:
-        """Compile what descends and backs up, or load it, in a tree of one position."""
+        """Compile descents and back-ups, or load them, with a tree of one position."""
         from azero.search.single import compiled
 
         store, one = Store(1, self._rules.game.num_actions), np.ones(1, np.int32)

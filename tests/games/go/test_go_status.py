@@ -59,7 +59,9 @@ def test_ends_of_real_games() -> None:
         _check(position)
 
 
-@pytest.mark.parametrize("index", range(7))
+@pytest.mark.parametrize(
+    "index", [0, 1, *(pytest.param(index, marks=pytest.mark.slow) for index in range(2, 7))]
+)
 def test_alphago_games_that_were_played_out_come_to_the_published_results(index: int) -> None:
     assert len(ALPHAGO) == 7
     assert judge(ALPHAGO[index].board).margin == ALPHAGO[index].margin

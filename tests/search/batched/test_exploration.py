@@ -20,10 +20,12 @@ from search_toys import (
     by_game,
     constant_leaf,
     random_leaf,
+    search_program,
 )
 
+from azero.search.batched.evaluation import ILLEGAL
 from azero.search.batched.puct import mix_dirichlet, unforced_visits
-from azero.search.batched.tree import ILLEGAL, Edges
+from azero.search.batched.tree import Edges
 from azero.search.search import SearchOutput
 from azero.search.settings import PuctConfig
 
@@ -36,7 +38,7 @@ def config(**changes: Any) -> PuctConfig:
 
 
 def run(game: Any, leaf: Any, settings: PuctConfig, roots: Any, seed: int = 0) -> SearchOutput:
-    search = jax.jit(settings.build(game, leaf))
+    search = search_program(settings, game, leaf)
     out: SearchOutput = jax.device_get(search({}, jax.random.key(seed), roots))
     return out._replace(tree=by_game(out.tree))
 

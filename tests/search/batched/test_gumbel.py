@@ -18,6 +18,7 @@ from search_toys import (
     by_game,
     constant_leaf,
     random_leaf,
+    search_program,
 )
 
 from azero.search.batched.gumbel import HalvingPhase, halving_schedule
@@ -34,7 +35,8 @@ def config(name: str = "gumbel", **changes: Any) -> SearchConfig:
 
 
 def run(game: Any, leaf: Any, settings: SearchConfig, roots: Any, seed: int = 0) -> SearchOutput:
-    return jax.jit(settings.build(game, leaf))({}, jax.random.key(seed), roots)
+    out: SearchOutput = search_program(settings, game, leaf)({}, jax.random.key(seed), roots)
+    return out
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from search_toys import Bandit, RandomTree, constant_leaf, random_leaf
+from search_toys import Bandit, RandomTree, constant_leaf, random_leaf, search_program
 
 from azero.games.tictactoe.rules import TicTacToe
 from azero.search.leaf import uniform_leaf
@@ -32,10 +32,10 @@ def test_same_visits_as_ours(form: Any, changes: dict[str, Any]) -> None:
     game = RandomTree(num_actions=10, extra_turns=True)
     roots = jax.vmap(game.init)(jnp.arange(32))
     ours, theirs = (
-        jax.jit(
-            SearchConfig.kind(name)(num_simulations=80, puct_form=form, **changes).build(
-                game, random_leaf(game)
-            )
+        search_program(
+            SearchConfig.kind(name)(num_simulations=80, puct_form=form, **changes),
+            game,
+            random_leaf(game),
         )({}, jax.random.key(5), roots)
         for name in ("puct", "mctx_puct")
     )

@@ -19,10 +19,11 @@ from search_toys import (
     by_game,
     constant_leaf,
     random_leaf,
+    search_program,
 )
 
+from azero.search.batched.evaluation import ILLEGAL
 from azero.search.batched.puct import mix_dirichlet
-from azero.search.batched.tree import ILLEGAL
 from azero.search.search import SearchOutput
 from azero.search.settings import PuctConfig, SearchConfig
 
@@ -42,7 +43,8 @@ def config(**changes: Any) -> SearchConfig:
 
 
 def run(game: Any, leaf: Any, settings: SearchConfig, roots: Any) -> SearchOutput:
-    return jax.jit(settings.build(game, leaf))({}, jax.random.key(0), roots)
+    out: SearchOutput = search_program(settings, game, leaf)({}, jax.random.key(0), roots)
+    return out
 
 
 def batch_of_one(state: Any) -> Any:

@@ -10,20 +10,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import PartitionSpec
-from search_toys import RandomTree, by_game, random_leaf
+from search_toys import RandomTree, by_game, random_leaf, search_program
 
 from azero.games.table import make
 from azero.games.tictactoe.rules import TicTacToe, TicTacToeState
 from azero.mesh import make_mesh
+from azero.search.batched.evaluation import ILLEGAL, compact, num_chunks
 from azero.search.batched.tree import (
-    ILLEGAL,
     TERMINAL,
     UNVISITED,
     Tree,
     bytes_per_node,
-    compact,
     index_dtype,
-    num_chunks,
     tree_bytes,
 )
 from azero.search.leaf import uniform_leaf
@@ -31,6 +29,8 @@ from azero.search.search import SearchOutput
 from azero.search.settings import SearchConfig
 
 OURS = ["puct", "gumbel"]
+TICTACTOE = TicTacToe()
+UNIFORM = uniform_leaf(TICTACTOE)
 
 
 def config(name: str, **changes: Any) -> SearchConfig:
@@ -53,9 +53,10 @@ def position(*squares: int) -> TicTacToeState:
 def search_tictactoe(
     name: str, roots: TicTacToeState, simulations: int, **changes: Any
 ) -> SearchOutput:
-    game = TicTacToe()
-    search = config(name, num_simulations=simulations, **changes).build(game, uniform_leaf(game))
-    out = jax.jit(search)({}, jax.random.key(0), roots)
+    search = search_program(
+        config(name, num_simulations=simulations, **changes), TICTACTOE, UNIFORM
+    )
+    out = search({}, jax.random.key(0), roots)
     return out._replace(tree=by_game(out.tree))
 
 

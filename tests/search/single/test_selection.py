@@ -9,13 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from search_toys import random_leaf
+from search_toys import random_leaf, search_program
 from tree_toys import ShownTree
 
 from azero.mesh import make_mesh
 from azero.players.play_style import PlayStyle
 from azero.players.player import Position
-from azero.players.thinking import Limits
+from azero.players.thinking import Limits, ThinkOptions
 from azero.players.tree_player import TreePlayer
 from azero.search.leaf import ignore_symmetry
 from azero.search.settings import (
@@ -47,8 +47,8 @@ def both_ways(game: Any, config: SearchConfig, batch: int) -> tuple[list[Any], A
     once, and what that says."""
     leaf = random_leaf(game)
     roots = jax.vmap(game.init)(jnp.arange(SEEDS))
-    search = config.without_noise().build(game, leaf)
-    together = jax.device_get(jax.jit(search)({}, jax.random.key(0), roots))
+    search = search_program(config.without_noise(), game, leaf)
+    together = jax.device_get(search({}, jax.random.key(0), roots))
     rule = rule_of(config, game.num_actions)
     settings = TreeSettings(
         batch=batch,
@@ -132,9 +132,11 @@ def test_a_search_without_a_number_of_visits_goes_on_after_its_plan() -> None:
     thinker.think(
         position,
         Limits(),
-        should_stop=lambda: len(visits) > 8,
-        on_progress=lambda seen: visits.append(seen.visits),
-        progress_seconds=0.0,
+        ThinkOptions(
+            should_stop=lambda: len(visits) > 8,
+            on_progress=lambda seen: visits.append(seen.visits),
+            progress_seconds=0.0,
+        ),
     )
     assert visits[-1] > 16 and visits == sorted(visits)
 
