@@ -7,9 +7,9 @@ batch on every core. Each is measured with several batches, of which the fastest
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from azero import mesh as mesh_lib
 from azero.bench import check_counts, check_seconds
 from azero.bench.forward import in_batches
 from azero.bench.network import NUM_PLANES, count_operations
-from azero.bench.timing import calls_per_second, device_name
+from azero.bench.timing import device_name
 from azero.console.progress import working
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
@@ -34,7 +34,6 @@ from azero.interop.onnx_file import Backend, OnnxNetwork, openvino_has_bfloat16,
 from azero.networks.make import resolve
 from azero.networks.settings import ResNetConfig
 from azero.settings import Config
-from azero.types import PyTree
 
 COMMAND = "azero bench inference"
 LONGEST_CALL = 2e11
@@ -75,6 +74,8 @@ class InferenceResult(NamedTuple):
     """Type and, for ours, the convolution."""
     batch: int
     positions_per_second: float
+    cpu_seconds: float
+    """CPU seconds per 1,000 positions."""
     ratio: float | None = None
     """Our speed divided by this one's; None for ours."""
 
@@ -159,19 +160,34 @@ def _fastest(
     results = []
     for batch in [first, *(batch for batch in others if batch <= most)]:
         planes = np.random.default_rng(0).random((batch, shape.size, shape.size, NUM_PLANES)) < 0.3
-        call = functools.partial(_on_host, evaluate, planes)
-        rate = batch * calls_per_second(call, arguments.seconds)
-        results.append(InferenceResult(str(shape), library, how, batch, rate))
+        rate, cpu = _time(evaluate, planes, arguments.seconds)
+        found = batch * rate, 1000 * cpu / batch
+        results.append(InferenceResult(str(shape), library, how, batch, *found))
     return max(results, key=lambda row: row.positions_per_second)
 
 
-def _on_host(evaluate: _Evaluate, planes: np.ndarray, _: int) -> PyTree:
-    return jax.device_get(evaluate(planes))
+def _time(evaluate: _Evaluate, planes: np.ndarray, seconds: float) -> tuple[float, float]:
+    """Return how many calls a second fit into `seconds`, after one that compiles, and the CPU
+    seconds of one."""
+    jax.device_get(evaluate(planes))
+    calls, began, cpu = 0, time.perf_counter(), time.process_time()
+    while time.perf_counter() - began < seconds:
+        calls += 1
+        jax.device_get(evaluate(planes))
+    return calls / (time.perf_counter() - began), (time.process_time() - cpu) / calls
 
 
 def table(results: list[InferenceResult], title: str) -> Table:
     """Return the results as a table to print."""
-    columns = ("network", "library", "type", "best batch", "positions/s", "azero faster")
+    columns = (
+        "network",
+        "library",
+        "type",
+        "best batch",
+        "positions/s",
+        "CPU s/1,000",
+        "azero faster",
+    )
     rows = [
         (
             row.network,
@@ -179,6 +195,7 @@ def table(results: list[InferenceResult], title: str) -> Table:
             row.how,
             row.batch,
             f"{row.positions_per_second:,.0f}",
+            f"{row.cpu_seconds:.3f}",
             "" if row.ratio is None else f"{row.ratio:.2f} x",
         )
         for row in results
