@@ -36,9 +36,9 @@ EXPERIMENT = Experiment(
             warmup_steps=50,
             average_decay=0.99,
         ),
-        # Small matches, so that the first one ends within a minute.
-        evaluation=dataclasses.replace(go5.EXPERIMENT.config.evaluation, every=6, games=32),
-        checkpoint=CheckpointConfig(every=6, keep=3, keep_every=12),
+        # Small matches, and the first one soon: it is the first sign of learning.
+        evaluation=dataclasses.replace(go5.EXPERIMENT.config.evaluation, every=4, games=24),
+        checkpoint=CheckpointConfig(every=4, keep=3, keep_every=12),
         run=RunConfig(iterations=48),
     ),
 )
