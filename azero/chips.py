@@ -74,7 +74,7 @@ CHIPS = {
         hbm=32 * GIB, flops=918e12, bandwidth=1638e9, links=400e9, axes=2, devices=1, clock=1.75e9
     ),
 }
-"""Generations by the name that stands before the colon of a topology."""
+"""Generations by the name before the colon of a topology."""
 _TPU_KINDS = {"v5 lite": "v5e", "v5": "v5p", "v6 lite": "v6e"}
 """Other names of generations in JAX's device kinds."""
 _GPU_FLOPS = {

@@ -15,6 +15,7 @@ NAMES = (
     "go7",
     "go9",
     "go9_gumbel",
+    "go9_master",
     "go5_efficient",
     "go7_efficient",
     "go9_efficient",

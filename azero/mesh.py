@@ -14,10 +14,9 @@ from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxlib.version import __version_info__ as jaxlib_version
 
+from azero.cores import is_cpu_split_chosen, num_cpu_devices
 from azero.types import PyTree
 
-MAX_CPU_DEVICES = 16
-"""Most devices that one host's CPU is split into; games and batches must divide by them."""
 STUCK_SECONDS = 600
 """XLA ends the process when the devices of a CPU have waited so long for each other; its own 40 s
 are too few for a machine that is busy with other things."""
@@ -32,22 +31,11 @@ def split_cpu() -> None:
     XLA runs most of a network on one core per device, so two devices on two cores evaluate almost
     twice as many positions.
     """
-    chosen = (
-        "JAX_NUM_CPU_DEVICES" in os.environ
-        or "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
-    )
-    if not chosen and not jax.distributed.is_initialized():
-        cores = (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1
-        )
+    if not is_cpu_split_chosen() and not jax.distributed.is_initialized():
         with contextlib.suppress(
             RuntimeError
         ):  # a backend is in use already: it keeps the devices it has
-            jax.config.update(
-                "jax_num_cpu_devices", 1 << (min(cores, MAX_CPU_DEVICES).bit_length() - 1)
-            )
+            jax.config.update("jax_num_cpu_devices", num_cpu_devices())
             if jaxlib_version >= (0, 9):  # older ones end the process at a flag they do not know
                 os.environ["XLA_FLAGS"] = (
                     f"--xla_cpu_collective_call_terminate_timeout_seconds={STUCK_SECONDS} "

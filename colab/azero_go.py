@@ -21,10 +21,11 @@
 #
 # 1. Choose below, then *Runtime > Run all*.
 # 2. Watch it learn. 5x5 needs minutes to tens of minutes even without an accelerator; for 7x7
-# choose *Runtime > Change runtime type > T4 GPU*. 3. Play against it by clicking.
+#    choose *Runtime > Change runtime type > T4 GPU*.
+# 3. Play against it by clicking.
 #
-# With *KEEP_ON_DRIVE* the run lives on your Google Drive. When Colab ends the session, open this
-# notebook again and run all cells: it goes on where it was.
+# With *KEEP_ON_DRIVE* the run is kept on your Google Drive. When Colab ends the session, open this
+# notebook again and run all cells: the run continues.
 
 # %%
 REPOSITORY = ""  # @param {type: "string"}
@@ -38,8 +39,8 @@ ITERATIONS = 0  # @param {type: "integer"}
 # %% [markdown]
 # ## Install
 #
-# The JAX that Colab brings knows this machine's accelerator and stays as it is: azero takes any
-# version from 0.7.2 on.
+# Colab's own JAX supports this machine's accelerator and is kept: azero works with every version
+# from 0.7.2 on.
 
 # %%
 import importlib.metadata
@@ -81,7 +82,7 @@ if importlib.util.find_spec("azero") is None:
 print("versions:", versions(), "azero", importlib.metadata.version("azero"))
 
 # %% [markdown]
-# ## Where the run lives
+# ## Where the run is kept
 
 # %%
 SMOKE = (
@@ -96,7 +97,7 @@ if KEEP_ON_DRIVE and ON_COLAB:
 
 EXPERIMENT = "tictactoe" if SMOKE else {"5x5": "go5", "7x7": "go7"}[BOARD]
 WORKDIR = RUNS / EXPERIMENT
-# A T4 has no bfloat16 units; how to compute convolutions is chosen for the machine at hand.
+# A T4 has no bfloat16 units; how to compute convolutions is chosen for this machine.
 FLAGS = [
     "--network.train-dtype",
     "float32",
@@ -114,8 +115,8 @@ print(WORKDIR)
 # %% [markdown]
 # ## Learn
 #
-# The curves are redrawn every few seconds. The Elo curve begins when the newest network first plays
-# the one before it. Stopping the cell stops the run, saved; running the cell again continues it.
+# The curves are redrawn every few seconds. The Elo curve starts when the newest network first plays
+# the one before it. Stopping the cell saves and stops the run; running the cell again continues it.
 
 # %%
 from azero.commands.notebook import Training, play
@@ -126,17 +127,18 @@ training.follow()
 # %% [markdown]
 # ## Play
 #
-# Click a point; you are Black. *hint* shows what the network thinks of your position. On 5x5 Black
-# can win the whole board, if it opens in the centre. More visits make the network stronger and
-# slower. It plays the newest checkpoint, so this also works while the run above is stopped
-# half-way.
+# Click a point; you are Black. *hint* shows the network's view of your position. On 5x5 Black can
+# win the whole board by opening in the centre. More visits make the network stronger and slower. It
+# plays the newest checkpoint, so this also works while the run above is stopped half-way.
 
 # %%
 board = play(WORKDIR, visits=64, colour="black")
 
 # %% [markdown]
-# ## Go on
+# ## Next steps
 #
-# * A full report with all curves and sample games to step through is `report.html` in the working
-# directory. * *ITERATIONS* above, and the cells below it again: learns longer. The same working
-# directory continues. * 9x9 on Colab's TPU: `azero_tpu.ipynb`.
+# * `report.html` in the working directory is a full report with all curves, and sample games to
+#   step through.
+# * To learn longer, raise *ITERATIONS* above and run the cells below it again; the run in the same
+#   working directory continues.
+# * 9x9 on Colab's TPU: `azero_tpu.ipynb`.

@@ -20,10 +20,11 @@
 # `configs/v5e_1.toml` for one chip with 16 GB.
 #
 # 1. *Runtime > Change runtime type > v5e-1 TPU*, choose below, then *Runtime > Run all*.
-# 2. A whole run takes longer than Colab lets a session live: keep it on Google Drive. After a
-# cut-off open this notebook again and run all cells: the run goes on from its last checkpoint. 3.
-# Play against what it has learned so far, at any time: the notebook plays on the machine's CPU, and
-# the TPU belongs to the run.
+# 2. A whole run takes longer than a Colab session lasts: keep it on Google Drive. After a
+#    disconnection open this notebook again and run all cells: the run continues from its last
+#    checkpoint.
+# 3. Play against the newest network at any time: the notebook plays on the machine's CPU, and the
+#    TPU is used by the run alone.
 
 # %%
 REPOSITORY = ""  # @param {type: "string"}
@@ -36,8 +37,8 @@ HOURS = 3.0  # @param {type: "number"}
 # %% [markdown]
 # ## Install
 #
-# The JAX that Colab brings knows this machine's accelerator and stays as it is: azero takes any
-# version from 0.7.2 on.
+# Colab's own JAX supports this machine's accelerator and is kept: azero works with every version
+# from 0.7.2 on.
 
 # %%
 import importlib.metadata
@@ -79,7 +80,7 @@ if importlib.util.find_spec("azero") is None:
 print("versions:", versions(), "azero", importlib.metadata.version("azero"))
 
 # %% [markdown]
-# ## Where the run lives
+# ## Where the run is kept
 
 # %%
 SMOKE = (
@@ -100,8 +101,8 @@ print(WORKDIR)
 # %% [markdown]
 # ## Learn
 #
-# The first minutes go into compiling. The curves are redrawn every few seconds. Stopping the cell
-# stops the run, saved; running the cell again continues it.
+# Compiling takes the first minutes. The curves are redrawn every few seconds. Stopping the cell
+# saves and stops the run; running the cell again continues it.
 
 # %%
 from azero.commands.notebook import Training, play
@@ -119,7 +120,7 @@ training.follow(seconds=3600 * HOURS)
 board = play(WORKDIR, visits=64, colour="black")
 
 # %% [markdown]
-# ## Go on
+# ## Next steps
 #
-# Running the cell *Learn* again goes on for another *HOURS*, today or after the next cut-off. A
-# machine of your own, which goes on by itself after it was taken away: docs/cloud-tpu.md.
+# Running the cell *Learn* again continues for another *HOURS*, today or in a later session. For a
+# TPU of your own, whose run restarts by itself after preemption, see docs/cloud-tpu.md.

@@ -14,6 +14,7 @@ ORDER = [
     "settings",
     "experiment",
     "compilation_cache",
+    "cores",
     "console",
     "mesh",
     "memory",

@@ -17,12 +17,12 @@ from azero.games.game import Game
 from azero.games.position import Position
 from azero.players.notation import NOTATIONS
 from azero.players.specs import ThinkerSpec, load_any_thinker, parse_player, resolve
-from azero.players.thinking import Analysis, Limits
+from azero.players.thinking import Analysis, Limits, ThinkOptions
 from azero.players.tree_player import TreePlayer
 from azero.settings import Config
 
 VISITS = 400
-"""Visits of a search that says nothing else."""
+"""Visits of a search without another limit."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,9 @@ class Model:
                 on_progress(_result(position, analysis))
 
         with self.held(position.game) as thinker:
-            return _result(position, thinker.think(position, limits, on_progress=report))
+            return _result(
+                position, thinker.think(position, limits, ThinkOptions(on_progress=report))
+            )
 
     def limits(self, visits: int | None, seconds: float | None) -> Limits:
         """Internal: return the limits of a search; see `search`."""

@@ -20,12 +20,12 @@ from rich.table import Table
 from tyro.conf import Positional
 
 from azero import mesh as meshes
-from azero.bench.flags import check_counts
+from azero.bench import check_counts
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.games.game import Game
 from azero.games.go.settings import GoConfig
-from azero.interop.onnx_file import OnnxNetwork, write_onnx
+from azero.interop.onnx_file import Backend, OnnxNetwork, write_onnx
 from azero.match.elo import elo_difference
 from azero.match.referee import play_game
 from azero.match.score import MatchResult, Tally
@@ -44,6 +44,8 @@ from azero.search.single.parallel import TreeSettings
 from azero.settings import Config
 from azero.types import Array, PyTree
 
+BACKENDS: dict[str, Backend] = {"onnx": "onnxruntime", "openvino": "openvino"}
+"""What `--against` compares with."""
 OPENING_MOVES = 30
 """Random moves before the measured search, for a middle-game position."""
 
@@ -67,7 +69,8 @@ class EngineArguments:
     """Time one search of a single tree."""
 
     against: str | None = None
-    """onnx: the same network as an ONNX file, evaluated by ONNX Runtime on the CPU, in float32."""
+    """onnx: the same network as an ONNX file, evaluated by ONNX Runtime on the CPU, in float32.
+    openvino: by OpenVINO, in bfloat16 where the CPU computes in it."""
     size: int = 19
     """Points per side."""
     blocks: int = 6
@@ -115,16 +118,17 @@ def run(
     overlaps: bool = False,
 ) -> list[EngineResult]:
     """Time searches of `visits` visits from one position, a fresh tree for every batch size; the
-    weights are random. With `against` "onnx" the network is evaluated by ONNX Runtime; with
-    `stand_in` see `EngineArguments`."""
+    weights are random. For `against` and `stand_in` see `EngineArguments`."""
     config = Config(GoConfig(size=(size,)), network_config)
     game = config.game.build()
     network = network_config.build(game)
     variables = jax.jit(network.init)(jax.random.key(0))
     leaf, params = symmetry_network_leaf(game, network.infer), jax.jit(network.fold)(variables)
     outside = None
-    if against == "onnx":
-        outside, leaf, params = _onnx_network(variables, config), outside_leaf(game), ()
+    if against is not None:
+        backend = BACKENDS[against]
+        outside = _onnx_network(variables, config, backend)
+        leaf, params = outside_leaf(game), ()
     if stand_in:
         leaf, params = ignore_symmetry(drawing_leaf(game)), ()
     position = random_opening(game)
@@ -137,11 +141,11 @@ def run(
     return results
 
 
-def _onnx_network(variables: PyTree, config: Config) -> OnnxNetwork:
+def _onnx_network(variables: PyTree, config: Config, backend: Backend) -> OnnxNetwork:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "network.onnx"
         write_onnx(file, variables, config)
-        return OnnxNetwork(file)
+        return OnnxNetwork(file, backend)
 
 
 def drawing_leaf(game: Game) -> LeafFn:
@@ -163,7 +167,7 @@ def drawing_leaf(game: Game) -> LeafFn:
 
 
 def random_opening(game: Game) -> Position:
-    """Return the position after OPENING_MOVES random moves that are no passes."""
+    """Return the position after OPENING_MOVES random moves other than passes."""
     random, position = np.random.default_rng(0), Position.start(game)
     for _ in range(OPENING_MOVES):
         position = position.play(int(random.choice(np.flatnonzero(position.legal[:-1]))))
@@ -200,7 +204,7 @@ def cost(arguments: CostArguments) -> MatchResult:
     print the score of the wide side.
 
     Raises:
-      ValueError: the player is no network of ours, or the number of games is odd.
+      ValueError: the player is not a network of ours, or the number of games is odd.
       CheckpointError: a checkpoint cannot be read.
     """
     spec = parse_player(arguments.player)
@@ -266,8 +270,10 @@ def main(arguments: list[str] | None = None) -> None:
         cost(match)
         return
     chosen = tyro.cli(EngineArguments, args=words)
-    if chosen.against not in (None, "onnx"):
-        raise ValueError(f"azero bench engine compares with onnx, not {chosen.against!r}")
+    if chosen.against is not None and chosen.against not in BACKENDS:
+        raise ValueError(
+            f"azero bench engine compares with {' and '.join(BACKENDS)}, not {chosen.against!r}"
+        )
     check_counts(chosen, "size blocks filters batches visits")
     network = resolve(
         ResNetConfig(blocks=chosen.blocks, filters=chosen.filters, convolution=chosen.convolution)
@@ -283,7 +289,9 @@ def main(arguments: list[str] | None = None) -> None:
     console.print(table(results, f"{shape} ({how}), {chosen.visits} visits, {devices}"))
     if chosen.against is not None:
         results = time_searches(chosen.against)
-        console.print(table(results, f"{shape} (ONNX Runtime, CPU), {chosen.visits} visits"))
+        console.print(
+            table(results, f"{shape} ({BACKENDS[chosen.against]}, CPU), {chosen.visits} visits")
+        )
 
 
 if __name__ == "__main__":

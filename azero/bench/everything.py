@@ -1,7 +1,7 @@
 """Everything that fits this machine, each part in a separate process: `azero bench all`.
 
-A part that fails is named and the others go on. With --json every record is on disk as soon as its
-part is done, and with --resume those are not measured again.
+A part that fails is named and the others continue. With --json every record is on disk as soon as
+its part is done, and with --resume those are not measured again.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def read_records(path: Path | None) -> list[Record]:
     left out.
 
     Raises:
-      ValueError: a line is whole and no record.
+      ValueError: a complete line is not a record.
     """
     records = []
     for number, line in enumerate(

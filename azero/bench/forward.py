@@ -15,8 +15,8 @@ from azero.bench.timing import best_seconds
 from azero.games.game import Game
 from azero.mesh import DATA_AXIS, batch_sharded, put, replicated
 from azero.networks.network import Network
+from azero.search.batched.evaluation import num_chunks
 from azero.search.batched.gumbel import halving_schedule
-from azero.search.batched.tree import num_chunks
 from azero.search.settings import GumbelConfig, SearchConfig
 from azero.settings import Config
 from azero.types import Array, PyTree

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from azero.bench.flags import check_seconds
+from azero.bench import check_seconds
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.games.game import Game
@@ -103,7 +103,7 @@ def pgx_engine(contest: Contest) -> RulesEngine:
 
 
 def environment_engine(contest: Contest) -> RulesEngine:
-    """Return our rules behind Pgx's interface (`azero.interop.pgx`).
+    """Return our rules with Pgx's interface (`azero.interop.pgx`).
 
     Raises:
       ValueError: Pgx is not installed.
@@ -148,7 +148,7 @@ def draw(mask: Array, word: Array) -> Array:
         score = (score ^ (score >> 15)) * jnp.uint32(0x85EBCA6B)
         return jnp.where(mask[first : first + width], (score & ~low) | action, jnp.uint32(0))
 
-    # The last parts overlap where the number of actions is no multiple of PARTS.
+    # The last parts overlap where the number of actions is not a multiple of PARTS.
     best = functools.reduce(
         jnp.maximum,
         [scores(min(first, num_actions - width)) for first in range(0, num_actions, width)],

@@ -1,5 +1,5 @@
 """The whole loop in positions per second, compared with a plain Pgx and mctx loop: same board, same
-net, same simulations, one run after the other.
+network, same simulations, one run after the other.
 
 Each program is measured in a separate process, so that neither takes the other's memory, and as its
 user would run it: ours on all devices, with one CPU device per core as in `azero train`; the plain
@@ -23,7 +23,7 @@ import tyro
 from rich.table import Table
 
 from azero import mesh as mesh_lib
-from azero.bench.flags import check_counts
+from azero.bench import check_counts
 from azero.bench.forward import forward_seconds
 from azero.bench.games import engine_of, spread_games
 from azero.bench.replay import fill, random_chunk

@@ -21,7 +21,7 @@ import tyro
 from jax.sharding import Mesh, PartitionSpec
 from rich.table import Table
 
-from azero.bench.flags import check_counts
+from azero.bench import check_counts
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.data.sample import Batch

@@ -21,6 +21,7 @@ import jax
 from azero import mesh as mesh_lib
 from azero.bench.settings import SettingName
 from azero.bench.timing import device_name
+from azero.console.terminal import make_console
 from azero.networks.settings import ResNetConfig
 
 Status = Literal["done", "skipped", "failed"]
@@ -109,6 +110,26 @@ def _network(quick: bool) -> list[Figure]:
             rate + _times(best.ratio, "nn.Conv"),
             f"azero bench network --blocks {blocks} --filters {filters} --batch {batch}",
         )
+    ]
+
+
+def _inference(quick: bool) -> list[Figure]:
+    from azero.bench import inference
+
+    if not on_cpu():
+        raise Skipped("it compares with libraries for CPUs")
+    arguments = inference.InferenceArguments()
+    if quick:
+        arguments = replace(arguments, networks=("5x4x32", "9x4x48"), batches=(64,), seconds=0.3)
+    rows = inference.run(arguments, make_console(stderr=True))
+    return [
+        Figure(
+            f"inference, {row.network}, {row.library} {row.how}, batch {row.batch}",
+            f"{row.positions_per_second:,.0f} positions/s"
+            + ("" if row.ratio is None else f"; ours {row.ratio:.2f} times that"),
+            inference.COMMAND,
+        )
+        for row in rows
     ]
 
 
@@ -308,6 +329,7 @@ PARTS: dict[str, Part] = {
     "search": Part(_search),
     "games": Part(_games),
     "engine": Part(_engine),
+    "inference": Part(_inference),
     "replay": Part(_replay),
     "rollouts": Part(_rollouts),
     "scaling": Part(_scaling, virtual_devices=SCALING_DEVICES),

@@ -7,6 +7,7 @@ example.
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 import time
@@ -20,7 +21,7 @@ import numpy as np
 import optax
 import tyro
 
-from azero.bench.flags import check_counts
+from azero.bench import check_counts
 from azero.bench.games import RulesEngine, spread_games
 from azero.bench.settings import SETTINGS, SettingName, make_config
 from azero.games.go.settings import GoConfig
@@ -73,10 +74,34 @@ def make_peer_loop(
 
     Games begin after a random number of random moves, 0 to size^2 - 1.
     """
+    optimiser = optax.adam(1e-3)
+
+    def advance(state: Any, action: Array) -> tuple[Any, Array, Array]:
+        state = env.step(state, action)
+        return state, state.terminated, state.rewards
+
+    def init(key: Array) -> Any:
+        return spread_games(
+            RulesEngine("pgx", env.init, advance, lambda state: state.legal_action_mask),
+            num_games,
+            env.num_actions - 1,
+            key,
+        )
+
+    return PeerLoop(
+        init=jax.jit(init),
+        play=jax.jit(_make_play(env, network, num_games, moves, num_simulations)),
+        train=jax.jit(functools.partial(_train, network, optimiser, batch_size)),
+        optimiser=optimiser,
+    )
+
+
+def _make_play(
+    env: Any, network: Network, num_games: int, moves: int, num_simulations: int
+) -> Callable[[PyTree, Any, Array], tuple[Any, PeerSamples]]:
+    """Return `PeerLoop.play`."""
     import mctx
     from pgx.experimental import auto_reset
-
-    optimiser = optax.adam(1e-3)
 
     def recurrent(
         variables: PyTree, key: Array, action: Array, state: Any
@@ -93,23 +118,26 @@ def make_peer_loop(
             reward=reward, discount=discount, prior_logits=logits, value=value
         ), state
 
+    def search(variables: PyTree, key: Array, states: Any) -> mctx.PolicyOutput[Any]:
+        logits, value = network.apply(variables, states.observation)
+        root = mctx.RootFnOutput(
+            prior_logits=_mask_logits(logits, states.legal_action_mask),
+            value=value,
+            embedding=states,
+        )
+        return mctx.gumbel_muzero_policy(
+            variables,
+            key,
+            root,
+            recurrent,
+            num_simulations,
+            invalid_actions=~states.legal_action_mask,
+        )
+
     def play(variables: PyTree, states: Any, key: Array) -> tuple[Any, PeerSamples]:
         def move(states: Any, key: Array) -> tuple[Any, PeerSamples]:
             search_key, reset_key = jax.random.split(key)
-            logits, value = network.apply(variables, states.observation)
-            root = mctx.RootFnOutput(
-                prior_logits=_mask_logits(logits, states.legal_action_mask),
-                value=value,
-                embedding=states,
-            )
-            output = mctx.gumbel_muzero_policy(
-                variables,
-                search_key,
-                root,
-                recurrent,
-                num_simulations,
-                invalid_actions=~states.legal_action_mask,
-            )
+            output = search(variables, search_key, states)
             planes, player = states.observation, states.current_player
             states = jax.vmap(auto_reset(env.step, env.init))(
                 states, output.action, jax.random.split(reset_key, num_games)
@@ -122,42 +150,35 @@ def make_peer_loop(
 
         return jax.lax.scan(move, states, jax.random.split(key, moves))
 
-    def train(
-        variables: PyTree, optimiser_state: PyTree, samples: PeerSamples, key: Array
-    ) -> tuple[PyTree, PyTree]:
-        targets, known = _value_targets(samples)
-        data = (samples.planes, samples.weights, targets, known.astype(jnp.float32))
-        count = moves * num_games // batch_size
-        order = jax.random.permutation(key, moves * num_games)[: count * batch_size]
+    return play
 
-        def batches(leaf: Array) -> Array:
-            return leaf.reshape(-1, *leaf.shape[2:])[order].reshape(
-                count, batch_size, *leaf.shape[2:]
-            )
 
-        def step(
-            carry: tuple[PyTree, PyTree], batch: tuple[Array, ...]
-        ) -> tuple[tuple[PyTree, PyTree], None]:
-            return _adam_step(network, optimiser, *carry, batch), None
+def _train(
+    network: Network,
+    optimiser: optax.GradientTransformation,
+    batch_size: int,
+    variables: PyTree,
+    optimiser_state: PyTree,
+    samples: PeerSamples,
+    key: Array,
+) -> tuple[PyTree, PyTree]:
+    """Do what `PeerLoop.train` says."""
+    targets, known = _value_targets(samples)
+    data = (samples.planes, samples.weights, targets, known.astype(jnp.float32))
+    moves, num_games = known.shape
+    count = moves * num_games // batch_size
+    order = jax.random.permutation(key, moves * num_games)[: count * batch_size]
 
-        carry, _ = jax.lax.scan(step, (variables, optimiser_state), jax.tree.map(batches, data))
-        return carry
+    def batches(leaf: Array) -> Array:
+        return leaf.reshape(-1, *leaf.shape[2:])[order].reshape(count, batch_size, *leaf.shape[2:])
 
-    def advance(state: Any, action: Array) -> tuple[Any, Array, Array]:
-        state = env.step(state, action)
-        return state, state.terminated, state.rewards
+    def step(
+        carry: tuple[PyTree, PyTree], batch: tuple[Array, ...]
+    ) -> tuple[tuple[PyTree, PyTree], None]:
+        return _adam_step(network, optimiser, *carry, batch), None
 
-    def init(key: Array) -> Any:
-        return spread_games(
-            RulesEngine("pgx", env.init, advance, lambda state: state.legal_action_mask),
-            num_games,
-            env.num_actions - 1,
-            key,
-        )
-
-    return PeerLoop(
-        init=jax.jit(init), play=jax.jit(play), train=jax.jit(train), optimiser=optimiser
-    )
+    carry, _ = jax.lax.scan(step, (variables, optimiser_state), jax.tree.map(batches, data))
+    return carry
 
 
 def _mask_logits(logits: Array, legal: Array) -> Array:

@@ -1,5 +1,5 @@
 """The gain from kept trees: `python -m azero.bench.reuse go7 --visits 64` plays a network against
-itself by AlphaGo Zero's PUCT, with the trees of one side kept from move to move."""
+itself with AlphaGo Zero's PUCT, with the trees of one side kept from move to move."""
 
 from __future__ import annotations
 

@@ -2,37 +2,41 @@
 second of its 48 planes: `azero bench rollouts`.
 
 AlphaGo played about 1,000 rollouts a second on a CPU thread (AG16 methods, "Rollout policy"). The
-weights do not matter for the speed of a move; the games of an untrained policy are longer than
-those of a trained one.
+games of an almost untrained policy, which are measured, are longer than those of a trained one.
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import tyro
 
-from azero.bench.flags import check_seconds
+from azero.bench import check_seconds
 from azero.bench.games import draw
 from azero.bench.timing import calls_per_second
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
-from azero.games.go.rollouts.playouts import make_play_out
+from azero.cores import num_cores
+from azero.games.go.rollouts.playouts import Rollouts, Starts
 from azero.games.go.rules import Go
 from azero.games.go.state import GoState
-from azero.networks.rollout import GROUPS, NUM_GROUPS, init_weights, sum_weights
+from azero.networks.rollout import GROUPS, NUM_GROUPS, init_weights
 from azero.types import Array, PyTree
 
 PAPER = 1000.0
 """Rollouts a second and CPU thread (AG16)."""
-SIZES = {9: (256, 1024), 19: (64, 128, 256)}
-"""Batch sizes that are tried, by board size; the best of them counts."""
-ACCELERATOR_BATCHES = (1024, 4096, 16384)
+SPREAD = 0.1
+"""Of random weights, small enough that games are as long as an untrained policy's."""
+SIZES = (9, 19)
+ROLLOUT_BATCHES = (16, 256)
+"""The player's, and one at which a call costs nothing; the better of them counts."""
 PLANES_BATCHES = (1024,)
+ACCELERATOR_BATCHES = (1024, 4096, 16384)
+"""Of planes; rollouts are played on the host."""
 MOVES_BEFORE = {9: 40, 19: 150}
 """Random moves before the planes are measured."""
 
@@ -42,14 +46,16 @@ def _stacked(tree: PyTree, batch: int) -> PyTree:
 
 
 def measure_rollouts(size: int, batch: int, seconds: float) -> float:
-    """Return rollouts a second of `batch` games side by side from the empty board."""
+    """Return rollouts a second of `batch` games at a time from the empty board."""
     game = Go(size=size)
-    play_out = jax.jit(make_play_out(game, sum_weights))
-    weights = init_weights(GROUPS[: NUM_GROUPS["rollout2016"]], 16)
-    states = _stacked(game.init(), batch)
-    return batch * calls_per_second(
-        lambda call: play_out(weights, jax.random.key(call), states), seconds
-    )
+    random = np.random.default_rng(0)
+    weights = {
+        name: random.normal(scale=SPREAD, size=group.shape)
+        for name, group in init_weights(GROUPS[: NUM_GROUPS["rollout2016"]], 16).items()
+    }
+    rollouts = Rollouts(game.board_shape, weights)
+    starts = Starts.of(jax.device_get(_stacked(game.init(), batch)), game.num_points)
+    return batch * calls_per_second(lambda call: rollouts.begin(starts)().leads, seconds)
 
 
 def measure_planes(size: int, batch: int, seconds: float) -> float:
@@ -71,18 +77,15 @@ def measure_planes(size: int, batch: int, seconds: float) -> float:
 
 def run(seconds: float = 5.0) -> list[dict[str, Any]]:
     """Measure both board sizes, print a table, and return its rows."""
-    on_cpu = jax.default_backend() == "cpu"
-    threads = len(os.sched_getaffinity(0)) if on_cpu else 1
+    on_cpu, threads = jax.default_backend() == "cpu", num_cores()
+    measured = (
+        ("rollouts", measure_rollouts, ROLLOUT_BATCHES),
+        ("positions, 48 planes", measure_planes, PLANES_BATCHES if on_cpu else ACCELERATOR_BATCHES),
+    )
     rows: list[dict[str, Any]] = []
-    for size, batches in SIZES.items():
-        for what, measure, tried in (
-            ("rollouts", measure_rollouts, batches),
-            ("positions, 48 planes", measure_planes, PLANES_BATCHES),
-        ):
-            rate, batch = max(
-                (measure(size, batch, seconds), batch)
-                for batch in (tried if on_cpu else ACCELERATOR_BATCHES)
-            )
+    for size in SIZES:
+        for what, measure, batches in measured:
+            rate, batch = max((measure(size, batch, seconds), batch) for batch in batches)
             rows.append({"size": size, "what": what, "batch": batch, "per_second": rate})
     columns = ("board", "what", "batch", "per second", "per thread", "of the paper's 1,000")
     lines = [
@@ -91,15 +94,14 @@ def run(seconds: float = 5.0) -> list[dict[str, Any]]:
             row["what"],
             row["batch"],
             f"{row['per_second']:,.0f}",
-            f"{row['per_second'] / threads:,.0f}",
+            f"{row['per_second'] / threads:,.0f}" if on_cpu or row["what"] == "rollouts" else "",
             f"{row['per_second'] / threads / PAPER:.2f}"
             if (row["what"], row["size"]) == ("rollouts", 19)
             else "",
         )
         for row in rows
     ]
-    title = f"AlphaGo 2016 on {jax.devices()[0].device_kind}"
-    title += f", {threads} threads" if on_cpu else ""
+    title = f"AlphaGo 2016: rollouts on {threads} threads, planes on {jax.devices()[0].device_kind}"
     make_console().print(make_table(title, columns, lines, num_left=2))
     return rows
 

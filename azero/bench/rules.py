@@ -24,11 +24,11 @@ import numpy as np
 from azero.bench.games import draw
 from azero.console.terminal import make_console
 from azero.games.go.replaying import NO_MOVE, boards_of, broken_rule, replay_moves, start_states
-from azero.games.go.rollouts.playouts import start_from
-from azero.games.go.rollouts.replies import no_replies, play_out_with_replies
+from azero.games.go.rollouts.playouts import Rollouts, Starts
 from azero.games.go.rules import Go
 from azero.games.go.sgf import GameRecord, read_games
 from azero.games.go.state import GoState
+from azero.networks.rollout import GROUPS, NUM_GROUPS, init_weights
 from azero.types import Array
 
 
@@ -50,7 +50,7 @@ class RandomGames(NamedTuple):
 
 
 def play_random(game: Go, num_games: int, num_moves: int, seed: int) -> RandomGames:
-    """Play `num_games` games side by side for `num_moves` random legal moves, over and over."""
+    """Play `num_games` games in parallel for `num_moves` random legal moves, over and over."""
 
     def move(state: GoState, word: Array) -> tuple[GoState, tuple[Array, ...]]:
         exact = game.legal_action_mask(state)
@@ -245,7 +245,8 @@ def compare_rollouts(
     after_ko: float = 1.0,
     seed: int = 0,
 ) -> RolloutMoves:
-    """Play rollouts of an even policy from positions of games, and their moves on sgfmill's board.
+    """Play rollouts of a uniform policy from positions of games, and their moves on sgfmill's
+    board.
 
     Args:
       size: of the board.
@@ -335,11 +336,7 @@ def _play_on(
 
 
 def _rollout_points(
-    game: Go,
-    games: Sequence[Sequence[int]],
-    chosen: Sequence[tuple[int, int]],
-    seed: int,
-    batch: int = 256,
+    game: Go, games: Sequence[Sequence[int]], chosen: Sequence[tuple[int, int]], seed: int
 ) -> np.ndarray:
     """Return int[R, T]: the moves of one rollout from each of the positions `chosen` (game, actions
     before it), N for a pass and after the end."""
@@ -358,29 +355,11 @@ def _rollout_points(
             lambda states, chosen: (jax.vmap(game.step)(states, chosen), states), first, actions
         )[1]
 
-    def even(numbers: list[Array | None]) -> Array:
-        return jnp.zeros(next(n.shape for n in numbers if n is not None), jnp.float32)
-
-    @jax.jit
-    def roll_out(key: Array, states: GoState, plies: Array, columns: Array) -> Array:
-        playout = start_from(
-            jax.tree.map(lambda leaf: leaf[plies, columns], states), game.board_shape
-        )
-        return play_out_with_replies(
-            even, key, playout, no_replies(game.num_points), game.board_shape
-        )[1].points
-
-    states, parts = positions(actions), []
-    for number, first in enumerate(range(0, len(chosen), batch)):
-        columns, plies = np.array(
-            [chosen[min(index, len(chosen) - 1)] for index in range(first, first + batch)]
-        ).T
-        parts.append(
-            np.asarray(
-                roll_out(jax.random.fold_in(jax.random.key(seed), number), states, plies, columns)
-            ).T
-        )
-    return np.concatenate(parts)[: len(chosen)]
+    columns, plies = np.array(chosen).T
+    states = jax.tree.map(lambda leaf: np.asarray(leaf)[plies, columns], positions(actions))
+    even = init_weights(GROUPS[: NUM_GROUPS["rollout2016"]], pattern_bits=4)
+    rollouts = Rollouts(game.board_shape, even, seed=seed)
+    return rollouts.begin(Starts.of(states, game.num_points))().moves[:, 1:]
 
 
 def check_rollouts(
@@ -411,9 +390,10 @@ def check_rollouts(
             yield f"random games, {size}x{size}: {_describe(compared)}"
 
 
-def random_games(size: int, num_games: int, seed: int) -> list[list[int]]:
+def random_games(size: int | tuple[int, int], num_games: int, seed: int) -> list[list[int]]:
     """Return the actions of random games, each to its end, but at most three moves a point."""
-    games = play_random(Go(size=size, superko="simple"), num_games, 3 * size * size, seed)
+    game = Go(size=size, superko="simple")
+    games = play_random(game, num_games, 3 * game.num_points, seed)
     ends = np.where(games.is_over.any(axis=0), games.is_over.argmax(axis=0), len(games.is_over) - 1)
     return [games.actions[:end, column].tolist() for column, end in enumerate(ends)]
 

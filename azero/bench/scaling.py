@@ -19,7 +19,7 @@ import tyro
 from rich.table import Table
 
 from azero import mesh as mesh_lib
-from azero.bench.flags import check_counts
+from azero.bench import check_counts
 from azero.bench.settings import SETTINGS, SettingName, make_config
 from azero.console.progress import working
 from azero.console.tables import make_table

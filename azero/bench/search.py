@@ -19,15 +19,16 @@ import jax.numpy as jnp
 import tyro
 from rich.table import Table
 
-from azero.bench.flags import check_counts
+from azero.bench import check_counts
 from azero.bench.timing import best_seconds
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.games.game import Game
 from azero.games.table import make
 from azero.networks.settings import ResNetConfig
+from azero.search.batched.evaluation import CPU_CHUNK, evaluate_roots
 from azero.search.batched.gumbel import HalvingPhase, halving_schedule
-from azero.search.batched.tree import CPU_CHUNK, evaluate_roots, tree_bytes
+from azero.search.batched.tree import tree_bytes
 from azero.search.leaf import network_leaf
 from azero.search.search import LeafFn, SearchFn, SearchOutput
 from azero.search.settings import GumbelConfig, PuctConfig, SearchConfig
@@ -87,8 +88,8 @@ def run(arguments: SearchArguments) -> list[SearchResult]:
     positions.
 
     Raises:
-      ValueError: the network or the game is not understood, or mctx is to be compared with and not
-        installed.
+      ValueError: the network or the game is not understood, or mctx is needed for the comparison
+        and not installed.
     """
     with_mctx, repeats = arguments.against == "mctx", arguments.repeats
     if with_mctx and importlib.util.find_spec("mctx") is None:

@@ -32,7 +32,7 @@ GAMES: dict[str, tuple[str, dict[str, Any]]] = {
 
 def run(topology: str = TOPOLOGY, name: str = "go 19x19", num_games: int = 1024) -> dict[str, Any]:
     """Compile one step and the legal mask of `num_games` real games of GAMES[name] for `topology`,
-    sharded over its chips, and return what came out.
+    sharded over its chips, and return the results.
 
     Raises:
       ValueError: libtpu is not installed, or it does not know the topology.

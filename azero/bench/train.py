@@ -20,7 +20,7 @@ from jax.sharding import Mesh, PartitionSpec
 from rich.table import Table
 
 from azero import mesh as mesh_lib
-from azero.bench.flags import check_counts
+from azero.bench import check_counts
 from azero.bench.games import engine_of, spread_games
 from azero.bench.timing import best_seconds, device_name
 from azero.chips import peak_flops

@@ -99,7 +99,7 @@ class Checkpointer:
             if self._process == 0:
                 store.remove_unfinished(self.directory)
             _all_agree(True)  # no process reads files during the removal
-            with orbax_io.silence():  # Orbax reads files of its own that nothing here rests on
+            with orbax_io.silence():  # Orbax reads files of its own that nothing here depends on
                 self._manager = orbax_io.make_manager(store.steps_directory(self.directory))
         except OSError as error:
             reason = error.strerror or error
@@ -285,7 +285,7 @@ class Checkpointer:
         return Restored(iteration, tree, record["meta"], host, cursor, parts), allowed
 
     def _set_aside(self, iterations: list[int]) -> None:
-        """Move damaged checkpoints out of the way: the run will come by these iterations again."""
+        """Move damaged checkpoints out of the way: the run will reach these iterations again."""
         if not iterations:
             return
         if self._process == 0:

@@ -25,9 +25,9 @@ def write_exported(directory: Path, variables: PyTree, iteration: int, config: C
     """Write a network's variables and the settings of its run; return the file.
 
     Args:
-      directory: where the file stands; it is made if need be.
+      directory: of the file; it is made if need be.
       variables: nested dictionaries of arrays.
-      iteration: of the run, after which the network stood.
+      iteration: of the run, after which the network was exported.
       config: the run's settings.
 
     Raises:

@@ -41,7 +41,7 @@ def to_host(tree: PyTree) -> tuple[Flat, Keys]:
     """Copy every leaf, whole, to this host's memory; keys as their raw data.
 
     The copies are copies on the CPU, too, where a plain conversion would share the buffers that the
-    learner gives away.
+    learner donates.
 
     Returns:
       (arrays, generators of PRNG keys), each by item and path.

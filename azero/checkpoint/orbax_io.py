@@ -1,4 +1,5 @@
-"""Writing and reading a checkpoint's items through Orbax. No other module imports it."""
+"""Writing and reading a checkpoint's items through Orbax. No other module imports it, and this one
+only when it is used: an engine that reads a network from one file starts without it."""
 
 from __future__ import annotations
 
@@ -11,16 +12,18 @@ import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-import orbax.checkpoint as ocp
 
 from azero.checkpoint.leaves import Flat, check_leaf
 from azero.checkpoint.record import DamagedCheckpointError, open_record
 from azero.checkpoint.store import steps_directory
 from azero.selfplay.trajectory import HostArray
+
+if TYPE_CHECKING:
+    import orbax.checkpoint as ocp
 
 RECORD = "record"
 """Item with the record (no part of a state may have this name)."""
@@ -45,6 +48,8 @@ def make_manager(directory: Path) -> ocp.CheckpointManager:
     checkpoint is safely on disk, and a process that is killed meanwhile would leave a part of the
     old one.
     """
+    import orbax.checkpoint as ocp
+
     processes = ocp.options.MultiprocessingOptions(
         primary_host=0,
         active_processes=set(range(jax.process_count())),
@@ -59,6 +64,8 @@ def make_manager(directory: Path) -> ocp.CheckpointManager:
 
 def save_args(arrays: Flat, record: dict[str, Any]) -> ocp.args.Composite:
     """Return what Orbax writes: the parts of the state without empty arrays, and the record."""
+    import orbax.checkpoint as ocp
+
     items: dict[str, Any] = {}
     for item, part in arrays.items():
         stored = {path: array for path, array in part.items() if array.size}
@@ -74,6 +81,8 @@ def read_record(root: Path, iteration: int) -> dict[str, Any]:
       DamagedCheckpointError: it cannot be read or is not what was written.
       CheckpointError: it is of another version.
     """
+    import orbax.checkpoint as ocp
+
     handler = ocp.handlers.JsonCheckpointHandler()
     return open_record(_restore(root, iteration, RECORD, handler, ocp.args.JsonRestore()))
 
@@ -89,6 +98,8 @@ def read_item(
     Raises:
       DamagedCheckpointError: something is missing or was changed; the first such leaf is named.
     """
+    import orbax.checkpoint as ocp
+
     arrays: dict[str, HostArray] = {}
     shapes: dict[str, HostArray] = {}
     for path, entry in entries.items():
@@ -162,6 +173,8 @@ def _restore(root: Path, iteration: int, item: str, handler: Any, args: Any) -> 
     Raises:
       DamagedCheckpointError: it cannot be read.
     """
+    import orbax.checkpoint as ocp
+
     path = steps_directory(root) / str(iteration) / item
     if not path.is_dir():
         raise DamagedCheckpointError(f"{path} is missing")

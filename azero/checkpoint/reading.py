@@ -53,19 +53,14 @@ def list_checkpoints(workdir: Path) -> list[CheckpointRow]:
     return [_row(root, iteration) for iteration in store.list_iterations(root)]
 
 
-def load_variables(
-    workdir: Path,
-    iteration: int | None = None,
-    part: str | None = None,
-) -> tuple[PyTree, Config]:
-    """Return a player, digests verified.
+def load_variables(workdir: Path, iteration: int | None = None) -> tuple[PyTree, Config]:
+    """Return the player of a checkpoint, digests verified: the one that passed the gate, or without
+    a gate the newest.
 
     Args:
       workdir: the run's directory, or one with an exported network (`export_network`).
       iteration: which checkpoint; None is the newest that is whole, and those passed over are
         logged as warnings.
-      part: the part of the state that holds the player; None is "best" (the player that passed the
-        gate) where there is one, else "train" (the newest).
 
     Returns:
       (network variables {"params": ..., "batch_stats": ...} as numpy arrays, settings of its run).
@@ -75,7 +70,7 @@ def load_variables(
     """
     if _is_exported(workdir, iteration):
         return read_exported(workdir)
-    return _newest_whole(workdir, iteration, lambda root, candidate: _load(root, candidate, part))
+    return _newest_whole(workdir, iteration, _load)
 
 
 def load_settings(workdir: Path, iteration: int | None = None) -> tuple[int, Config]:
@@ -104,7 +99,7 @@ def export_network(workdir: Path, directory: Path, iteration: int | None = None)
 
     Args:
       workdir: the run's directory.
-      directory: where the file stands, and `load_variables` finds it.
+      directory: of the file, in which `load_variables` finds it.
       iteration: which checkpoint; None is the newest that is whole.
 
     Raises:
@@ -154,14 +149,10 @@ def _newest_whole(workdir: Path, iteration: int | None, load: Callable[[Path, in
     raise CheckpointError(f"no checkpoint in {root} is complete; it has {listed}")
 
 
-def _load(root: Path, iteration: int, part: str | None) -> tuple[PyTree, Config]:
+def _load(root: Path, iteration: int) -> tuple[PyTree, Config]:
     record = orbax_io.read_record(root, iteration)
     leaves = record["leaves"]
-    if part is None:
-        part = "best" if "best" in leaves else "train"
-    if part not in leaves:
-        problem = f"has no part {part!r}; it has {', '.join(sorted(leaves))}"
-        raise CheckpointError(f"checkpoint {iteration} in {root} {problem}")
+    part = "best" if "best" in leaves else "train"
     arrays = orbax_io.read_item(root, iteration, part, leaves[part])
     averaged = any(path.startswith("average/") for path in arrays)
     places = {"params": "average" if averaged else "params", "batch_stats": "batch_stats"}

@@ -106,7 +106,7 @@ def remove_checkpoints(root: Path, iterations: Iterable[int]) -> None:
 
 
 def discard(root: Path, iteration: int, process_index: int) -> None:
-    """Remove what a failed save of one process left behind."""
+    """Remove what a failed save of one process left."""
     for path in steps_directory(root).glob(f"{iteration}.*"):
         shutil.rmtree(path, ignore_errors=True)
     if iteration not in list_iterations(root):

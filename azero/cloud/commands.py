@@ -33,7 +33,7 @@ NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def check_name(name: str) -> None:
-    """Raise ValueError if a machine cannot be called `name`."""
+    """Raise ValueError if `name` is not a valid name of a machine."""
     if not NAME.fullmatch(name):
         raise ValueError(
             f"{name!r} is not a valid machine name: lower-case letters, digits and dashes, a "
@@ -179,7 +179,7 @@ def launch(name: str, job: Job, place: Place) -> Command:
 
 
 def status(name: str, place: Place) -> Command:
-    """Return the command that asks all workers how the job is."""
+    """Return the command that asks all workers for the state of the job."""
     return _on_all(f"asking {name} about the run", name, place, scripts.status())
 
 

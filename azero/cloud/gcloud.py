@@ -96,7 +96,7 @@ class Gcloud:
         """Say where to write, and whether the commands are only shown.
 
         Raises:
-          CloudError: gcloud is needed and not there.
+          CloudError: gcloud is needed and not installed.
         """
         self.console = console
         self.dry_run = dry_run

@@ -85,7 +85,7 @@ class CreateRequest:
     """A disk of the same zone to attach for reading and writing, which outlives the machine
     (machines of one host)."""
     poll_seconds: float = 30.0
-    """Seconds between two looks at the queue."""
+    """Seconds between two checks of the queue."""
     place: Annotated[Place, tyro.conf.arg(name="")] = Place()
 
 
@@ -128,7 +128,7 @@ class WatchRequest:
     delete_when_done: bool = False
     """Delete the machine when the run is finished; the storage stays."""
     poll_seconds: float = 60.0
-    """Seconds between two looks at the machine."""
+    """Seconds between two checks of the machine."""
     place: Annotated[Place, tyro.conf.arg(name="")] = Place()
 
 
@@ -139,11 +139,11 @@ class LogsRequest:
     name: Positional[str]
     """Name of the machine."""
     worker: int = 0
-    """Whose; the lead host is 0."""
+    """Of this worker; the lead host is 0."""
     lines: int = 100
     """Lines of the past to begin with."""
     follow: bool = True
-    """Go on until Ctrl-C."""
+    """Continue until Ctrl-C."""
     place: Annotated[Place, tyro.conf.arg(name="")] = Place()
 
 

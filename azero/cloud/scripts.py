@@ -92,8 +92,8 @@ echo "$(hostname): started"
 
 
 def status() -> str:
-    """Return the script by which a worker tells in one line how the job is: absent, running,
-    started (but not running: it was cut off), or ended N."""
+    """Return the script by which a worker reports the state of the job in one line: absent,
+    running, started (but not running: it was cut off), or ended N."""
     return f"""\
 cd ~/azero-run 2> /dev/null && [ -e status ] || {{ echo "{STATUS_MARK} absent"; exit 0; }}
 if flock -ns lock true; then echo "{STATUS_MARK} $(cat status)"; else echo "{STATUS_MARK} running $(tail -n 1 log)"; fi

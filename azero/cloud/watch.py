@@ -24,8 +24,7 @@ MOST_FAILURES = 5
 LONGEST_PAUSE = 15 * 60.0
 """Seconds; the pause between two failing requests doubles up to this."""
 KILLED_BY_SIGTERM = 128 + signal.SIGTERM
-"""What a shell says of a job that SIGTERM ended: so early in its start that nothing of ours could
-take the signal yet."""
+"""Exit status of a job that SIGTERM ended before our handler was installed, as shells have it."""
 LOST_STATES = ("SUSPENDED", "PREEMPTED", "TERMINATED", "STOPPED")
 """States of a request or a machine in which the machine is lost: a preempted spot machine cannot be
 started again."""
@@ -91,7 +90,7 @@ def decide(seen: SeenState, launched: bool) -> Do:
 
 
 def get_queue_state(gcloud: Gcloud, name: str, place: Place) -> SeenState:
-    """Return how the request is.
+    """Return the state of the request.
 
     Raises:
       CloudError: gcloud cannot tell.
@@ -105,11 +104,11 @@ def get_queue_state(gcloud: Gcloud, name: str, place: Place) -> SeenState:
 
 
 def get_state(gcloud: Gcloud, name: str, place: Place) -> SeenState:
-    """Return how the request, the machine and its workers are.
+    """Return the state of the request, the machine and its workers.
 
     Raises:
-      CloudError: gcloud cannot tell; a machine that admits nobody is not an error, for it may
-        be starting or ending.
+      CloudError: gcloud cannot tell; a machine that cannot be reached is not an error, because it
+        may be starting or ending.
     """
     request = get_queue_state(gcloud, name, place)
     if request.queue != "ACTIVE":

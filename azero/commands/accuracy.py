@@ -27,7 +27,7 @@ from azero.games.go.rules import Go
 from azero.games.go.settings import GoConfig
 from azero.games.go.sgf import read_games
 from azero.report.paper import format_mean, prediction_table
-from azero.report.plots import Series, save_charts
+from azero.report.plots import Chart, Series, save_charts
 from azero.selfplay.trajectory import HostArray
 from azero.settings import Config
 
@@ -37,7 +37,7 @@ def evaluate_accuracy(request: AccuracyRequest) -> dict[str, list[Accuracy]]:
     over all moves first.
 
     Raises:
-      ValueError: there is not one game to look at, their number is below 0, or the networks are of
+      ValueError: there is no game to evaluate, their number is below 0, or the networks are of
         different games or boards.
       CheckpointError: a network cannot be read.
     """
@@ -103,7 +103,7 @@ def _plot(path: Path, iterations: Sequence[int], rows: Sequence[Accuracy]) -> No
         series("top-5", [row.top5 for row in rows], 100),
     ]
     error = [series("error", [row.value_error for row in rows], 1)]
-    save_charts(path, {"Moves predicted, %": accuracy, "(z - v)^2 / 4": error})
+    save_charts(path, [Chart("Moves predicted, %", accuracy), Chart("(z - v)^2 / 4", error)])
 
 
 def _common_settings(checkpoints: tuple[Path, ...]) -> Config:

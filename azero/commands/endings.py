@@ -46,7 +46,8 @@ def write_endings(request: Request) -> int:
     """Write the file and return how many different positions it holds.
 
     Raises:
-      ValueError: the pieces are no ending of chess, or the file cannot be written; it is quoted.
+      ValueError: the pieces are not an ending of chess, or the file cannot be written; it is
+        quoted.
     """
     for pieces in request.pieces:
         if (
@@ -85,7 +86,7 @@ def positions(
     has moved is not in check, without end.
 
     Raises:
-      ValueError: the pieces find no place.
+      ValueError: no position with these pieces is found.
     """
     is_exchanged = False
     while True:

@@ -27,8 +27,8 @@ def gtp(
     """Speak the Go Text Protocol on standard input and output: for Sabaki, Lizzie, GoGui, KGS, CGOS
     and other programs.
 
-    The search starts with `lz-analyze` and `kata-analyze` too. Clocks that the program sets are
-    kept beside the limits here.
+    The search starts with `lz-analyze` and `kata-analyze` too. Clocks that the program sets apply
+    in addition to the limits here.
 
     Args:
       source: who plays.
@@ -103,7 +103,8 @@ def _serve_moves(protocol: str, source: Source, visits: int | None) -> None:
 
     with _protocol() as (stdin, stdout):
         lines, write = LineReader(stdin, LONGEST_LINE), LineWriter(stdout)
-        # Before the thread that imports JAX: two that import at once may meet half a module.
+        # Before the thread that imports JAX: two threads that import at once may see a
+        # half-initialised module.
         draws = has_draws(player)
         UciEngine(
             UCI if protocol == "uci" else USI,
@@ -129,7 +130,7 @@ def analysis(
     Args:
       source: who plays.
       visits: visits of queries that do not say.
-      quit_without_waiting: at the end of the input drop what is still open.
+      quit_without_waiting: at the end of the input drop unfinished queries.
     """
     from azero.engines.background import Background, importing
     from azero.engines.kata.engine import AnalysisEngine, serve
@@ -174,8 +175,8 @@ def play(
 
 @contextlib.contextmanager
 def _protocol() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """Give a protocol the standard streams, say at once that something happens, and end at Ctrl-C
-    or with what is still compiled at the end."""
+    """Give a protocol the standard streams, print a line at once, and end at Ctrl-C, or at the end
+    also while programs are being compiled."""
     from azero.engines import lines
     from azero.engines.background import exit_if_busy
 

@@ -27,46 +27,21 @@ def count_joseki(request: JosekiRequest) -> list[Frequency]:
             f"parts, length and top are at least 1, not {request.parts}, "
             f"{request.length}, {request.top}"
         )
-    skipped: list[str] = []
-    records = [
-        record
-        for path in request.games
-        for record in read_games(path, skipped)
-        if request.only in record.name
-    ]
-    if not records:
-        named = f" with {request.only!r} in its name" if request.only else ""
-        raise ValueError(
-            f"no games in {', '.join(map(str, request.games))}{named}"
-            + (f"; not readable: {skipped[0]}" if skipped else "")
-        )
-    size = records[0].size
-    used = [record for record in records if record.board_shape == (size, size)]
-    left_out = {"of another board": len(records) - len(used), "not readable": len(skipped)}
-    if request.by_date:
-        left_out["without a date"] = sum(not record.date for record in used)
-        used = sorted((record for record in used if record.date), key=lambda record: record.date)
-        if not used:
-            raise ValueError(
-                f"no game in {', '.join(map(str, request.games))} has a date; omit --by-date"
-            )
+    used, left_out = _select(request)
+    size = used[0].size
     edges = np.linspace(0, len(used), request.parts + 1).astype(int)
-    parts: list[list[GameRecord]] = [used[first:end] for first, end in itertools.pairwise(edges)]
+    parts = [used[first:end] for first, end in itertools.pairwise(edges)]
     wanted = [parse_sequence(text, size) for text in request.sequence]
     rows = count_sequences(parts, wanted, request.length, request.top)
     if request.json:
-        print(
-            json.dumps(
-                {
-                    "games": len(used),
-                    "parts": [len(part) for part in parts],
-                    "dates": [_dates(part) for part in parts],
-                    "sequences": [asdict(row) for row in rows],
-                }
-            )
-        )
+        facts = {
+            "games": len(used),
+            "parts": [len(part) for part in parts],
+            "dates": [_dates(part) for part in parts],
+            "sequences": [asdict(row) for row in rows],
+        }
+        print(json.dumps(facts))
         return rows
-    console = make_console()
     names = [
         _dates(part) if request.by_date else f"part {number} of {request.parts}"
         for number, part in enumerate(parts, start=1)
@@ -76,14 +51,41 @@ def count_joseki(request: JosekiRequest) -> list[Frequency]:
         (row.sequence, row.corners, row.games, *(f"{100 * share:.1f}%" for share in row.shares))
         for row in rows
     ]
-    console.print(
-        make_table(
-            f"Corner sequences in {len(used):,} games: share of games with it", columns, cells
-        )
-    )
+    title = f"Corner sequences in {len(used):,} games: share of games with it"
+    console = make_console()
+    console.print(make_table(title, columns, cells))
     others = "".join(f"; {count} {reason}" for reason, count in left_out.items() if count)
     console.print(f"rotations, reflections and swapped colours merged{others}", soft_wrap=True)
     return rows
+
+
+def _select(request: JosekiRequest) -> tuple[list[GameRecord], dict[str, int]]:
+    """Read the games.
+
+    Returns:
+      Those of the first one's board, in order; and how many others were left out, by reason.
+    """
+    skipped: list[str] = []
+    records = [
+        record
+        for path in request.games
+        for record in read_games(path, skipped)
+        if request.only in record.name
+    ]
+    where = ", ".join(map(str, request.games))
+    if not records:
+        named = f" with {request.only!r} in its name" if request.only else ""
+        unreadable = f"; not readable: {skipped[0]}" if skipped else ""
+        raise ValueError(f"no games in {where}{named}{unreadable}")
+    size = records[0].size
+    used = [record for record in records if record.board_shape == (size, size)]
+    left_out = {"of another board": len(records) - len(used), "not readable": len(skipped)}
+    if request.by_date:
+        left_out["without a date"] = sum(not record.date for record in used)
+        used = sorted((record for record in used if record.date), key=lambda record: record.date)
+        if not used:
+            raise ValueError(f"no game in {where} has a date; omit --by-date")
+    return used, left_out
 
 
 def _dates(part: Sequence[GameRecord]) -> str:

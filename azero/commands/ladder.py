@@ -24,7 +24,7 @@ class Rung(NamedTuple):
 
     name: str
     player: str
-    """As `azero match` takes it. Programs are told to play until dead stones are captured, because
+    """As `azero match` takes it. Programs are set to play until dead stones are captured, because
     games are scored by area as they stand."""
 
 
@@ -37,14 +37,14 @@ RUNGS = (
     Rung("Pachi 500 playouts", _PACHI.format(playouts=500)),
     Rung("Pachi 5,000 playouts", _PACHI.format(playouts=5000)),
 )
-"""In rising order on 9x9 (docs/matches.md says how to get the programs)."""
+"""In ascending order of strength on 9x9 (docs/matches.md says how to get the programs)."""
 
 
 def climb(request: LadderRequest, console: Console | None = None) -> list[tuple[str, ...]]:
-    """Play all matches whose programs are there; print and return a row for each opponent.
+    """Play all matches whose programs are installed; print and return a row for each opponent.
 
     Raises:
-      ValueError: an opponent is not understood, or none is there.
+      ValueError: an opponent is not understood, or none is installed.
     """
     console = console or make_console()
     rows: list[tuple[str, ...]] = []

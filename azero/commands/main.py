@@ -24,6 +24,7 @@ from azero.commands.engines import Player, analysis, gtp, play, uci, usi
 from azero.commands.web import web
 from azero.compilation_cache import use_compilation_cache
 from azero.console.standard_output import end_with_reader
+from azero.cores import split_cpu_at_start
 from azero.data.records.requests import (
     AccuracyRequest,
     ExportRequest,
@@ -51,10 +52,10 @@ def train(experiment: Positional[str]) -> None:
 
 
 def demo(workdir: Path = Path("runs/demo")) -> None:
-    """Learn 5x5 Go from nothing on this machine in minutes, and show what came of it.
+    """Learn 5x5 Go from nothing on this machine in minutes, and show the result.
 
     Args:
-      workdir: where the run lives; the same directory again continues it.
+      workdir: directory of the run; the same directory again continues it.
     """
     from azero.commands.demo import run_demo
 
@@ -62,24 +63,25 @@ def demo(workdir: Path = Path("runs/demo")) -> None:
 
 
 def report(workdir: Positional[Path], plot: Path | None = None, out: Path | None = None) -> None:
-    """Write one self-contained HTML page about a run, at any time, also while it goes on: its
-    numbers and curves, sample games, and the matches in its directory.
+    """Write one self-contained HTML page about a run, at any time, also while it runs: its numbers
+    and curves, sample games, and the matches in its directory.
 
     Args:
       workdir: the run's directory.
-      plot: instead of the page: an image file (.png, .svg, .pdf) of the most telling curves.
+      plot: instead of the page: an image file (.png, .svg, .pdf) of the main curves.
       out: file of the page, or the directory of its report.html; default the run's directory.
     """
     from azero.report.curves import save_curves
     from azero.report.page import write_report
-    from azero.report.stages import STAGES_FILE, write_stages_report
+    from azero.report.stages import STAGES_FILE, save_stage_charts, write_stages_report
 
     if plot is not None and out is not None:
         raise ValueError("--plot writes an image instead of the page, so it cannot go with --out")
+    has_stages = (_existing(workdir) / STAGES_FILE).exists()
     if plot is not None:
-        save_curves(_existing(workdir), plot)
+        (save_stage_charts if has_stages else save_curves)(workdir, plot)
         print(plot)
-    elif (_existing(workdir) / STAGES_FILE).exists():
+    elif has_stages:
         print(write_stages_report(workdir, out))
     else:
         print(write_report(workdir, out))
@@ -92,7 +94,7 @@ def checkpoint(
     export_onnx: Path | None = None,
     iteration: int | None = None,
 ) -> None:
-    """List the checkpoints of a run: iteration, steps, games, size, age, one digest of the whole
+    """List the checkpoints of a run: iteration, steps, games, size, age, a digest of the whole
     state; or write the network of one as a file.
 
     Args:
@@ -124,8 +126,8 @@ def models(name: Positional[str | None] = None, json: bool = False) -> None:
 
 
 def doctor(experiment: Positional[str] = "go5", compile: bool = True) -> None:
-    """Say what devices there are, what an experiment will need here in memory and compile time, and
-    what is wrong.
+    """Show the devices, the memory and compile time that an experiment needs here, and what is
+    wrong.
 
     Args:
       experiment: the experiment that the figures are for.
@@ -137,8 +139,8 @@ def doctor(experiment: Positional[str] = "go5", compile: bool = True) -> None:
 
 
 def plan() -> None:
-    """Say what an experiment needs on a slice of TPUs, how long it takes there and what that costs;
-    no TPU is needed. `azero plan --help` has the flags."""
+    """Estimate what an experiment needs on a slice of TPUs, how long it takes there and what that
+    costs; no TPU is needed. `azero plan --help` has the flags."""
     from azero.commands.plan import main as plan_main
 
     plan_main(sys.argv[2:])
@@ -174,7 +176,7 @@ def ladder(request: Annotated[LadderRequest, tyro.conf.arg(name="")]) -> None:
 
 
 def tournament(request: Annotated[TournamentRequest, tyro.conf.arg(name="")]) -> None:
-    """Let several players meet, each pair in a match, and rate them all in one list."""
+    """Play a match between each pair of several players, and rate them all in one list."""
     from azero.commands.tournament import play_tournament
 
     play_tournament(request)
@@ -182,9 +184,10 @@ def tournament(request: Annotated[TournamentRequest, tyro.conf.arg(name="")]) ->
 
 def tune(request: Annotated[TuneRequest, tyro.conf.arg(name="")]) -> None:
     """Tune settings of a player's search or clock by Gaussian-process optimisation."""
-    from azero.commands.tune import tune as run_tuning
+    from azero.match.tuning.tuner import tune as run_tuning
+    from azero.report.posterior import save_posterior
 
-    run_tuning(request)
+    run_tuning(request, save_posterior)
 
 
 def elo(
@@ -219,6 +222,7 @@ def analyze(
     game: int = 1,
     json: bool = False,
     out: Path | None = None,
+    panels: int | None = None,
 ) -> None:
     """Review a game of Go: an SGF with win rates and better lines, and a page with the largest
     mistakes.
@@ -230,9 +234,18 @@ def analyze(
       game: which game of a collection.
       json: print one JSON line for every move, and write files only with --out.
       out: directory of the files; default that of the record.
+      panels: instead of a review: the search of the position before this move as boards in one SVG:
+        values after each move, values of the search, policy, visits, principal variation (AG16
+        Figure 5).
     """
     from azero.commands.review import analyze as review
+    from azero.commands.review import show_search
 
+    if panels is not None:
+        if json:
+            raise ValueError("--panels writes an image and has no --json")
+        show_search(record, source, panels, visits, game, out)
+        return
     review(record, source, visits, game, json, out)
 
 
@@ -248,9 +261,11 @@ def data(
     from azero.data.records.importing import show as show_dataset
 
     if isinstance(action, ExportRequest):
+        from azero.data.records.searched import export_searches
         from azero.report.game_records import export_games
 
-        count = export_games(_existing(action.directory), action.out, action.last)
+        export = export_games if action.out.suffix else export_searches
+        count = export(_existing(action.directory), action.out, action.last)
         print(f"{action.out}: {count:,} games")
     elif isinstance(action, ImportRequest):
         run_import(action)
@@ -366,6 +381,7 @@ def run_command() -> None:
         return
     if sys.argv[1:2] and sys.argv[1] in _PLAYING:
         use_compilation_cache()
+        split_cpu_at_start()
     try:
         if sys.argv[1:2] == ["train"] and len(sys.argv) > 2 and not sys.argv[2].startswith("-"):
             train(sys.argv[2])

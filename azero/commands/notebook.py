@@ -38,14 +38,14 @@ ERROR_LINES = 12
 
 
 class Training:
-    """An experiment in a process of its own: it has the accelerator for itself, and stops as at a
-    terminal, saved."""
+    """An experiment in a process of its own: it has the accelerator for itself, and saves and stops
+    as in a terminal."""
 
     def __init__(self, experiment: str, workdir: Path | str, *flags: str) -> None:
         """Start `experiment` in `workdir`, or continue its run, with the flags of its command line.
 
         Raises:
-          ValueError: there is no such experiment, or a run in `workdir` goes on already.
+          ValueError: there is no such experiment, or a run in `workdir` is already in progress.
         """
         load(experiment)
         self.workdir = Path(workdir)
@@ -77,7 +77,7 @@ class Training:
 
     @property
     def is_running(self) -> bool:
-        """Whether the run goes on."""
+        """Whether the run is in progress."""
         return self._process.poll() is None
 
     @property
@@ -86,8 +86,8 @@ class Training:
         return (self.workdir / LOG).read_text(encoding="utf-8", errors="replace").splitlines()
 
     def follow(self, seconds: float | None = None) -> int:
-        """Show the run until it ends; after `seconds`, or when the cell is interrupted, stop it,
-        saved. Return its exit status."""
+        """Show the run until it ends; after `seconds`, or when the cell is interrupted, save and
+        stop it. Return its exit status."""
         display = _display()
         end = math.inf if seconds is None else time.monotonic() + seconds
         picture = display.DisplayHandle()
@@ -106,8 +106,8 @@ class Training:
         return self._conclude()
 
     def stop(self) -> None:
-        """Ask the run to save and stop, and wait for it; no more than half a minute, for it gives
-        up an iteration that lasts longer."""
+        """Ask the run to save and stop, and wait for it; no more than half a minute, because it
+        drops an iteration that lasts longer."""
         if self.is_running:
             self._process.send_signal(signal.SIGTERM)
         self._process.wait()
@@ -118,7 +118,7 @@ class Training:
         return display.HTML(f"{live_view(self.workdir)}<pre>{escape(last)}</pre>")
 
     def _conclude(self) -> int:
-        """Say how the run ended and return its status."""
+        """Print how the run ended and return its status."""
         status = self._process.wait()
         if status == 0:
             print(f"finished; the report is {self.workdir / 'report.html'}")
@@ -196,7 +196,7 @@ def _display() -> ModuleType:
     """Return IPython's display functions.
 
     Raises:
-      ValueError: this is no notebook.
+      ValueError: this is not a notebook.
     """
     try:
         return importlib.import_module("IPython.display")

@@ -53,7 +53,7 @@ DESCRIPTION = (
 
 @dataclass(frozen=True)
 class PlanArguments:
-    """What `azero plan` is told."""
+    """The arguments of `azero plan`."""
 
     settings: Annotated[Config, tyro.conf.arg(name="")]
     experiment: str = "go19"
@@ -75,7 +75,7 @@ class PlanArguments:
     profile: bool = False
     """Also print where each program spends its time, by the compiler's own estimates."""
     picture: Path | None = None
-    """Write the profile as a picture to this file (.svg, .png, .pdf); implies --profile."""
+    """Write the profile as an image to this file (.svg, .png, .pdf); implies --profile."""
     json: bool = False
     """Print one JSON object instead of tables."""
 
@@ -88,7 +88,7 @@ class PlanArguments:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that was found out about an experiment on a slice."""
+    """The results for an experiment on a slice."""
 
     experiment: str
     config: Config
@@ -103,7 +103,7 @@ class Plan:
 
     @property
     def hbm_bytes(self) -> int:
-        """Memory that the largest program needs on a device, with what else lies there."""
+        """Memory that the largest program needs on a device, with all else that is stored there."""
         return max(cost.hbm_bytes for cost in self.programs.values())
 
     @property
@@ -291,7 +291,7 @@ def _memory_facts(cost: ProgramCost, device_hbm: float) -> dict[str, str]:
         "new outputs": format_bytes(memory.outputs - memory.aliases),
         "temporaries": format_bytes(memory.temporaries),
         "code": format_bytes(memory.code),
-        "beside it": format_bytes(cost.resident_bytes),
+        "resident": format_bytes(cost.resident_bytes),
         "in all": format_bytes(cost.hbm_bytes),
         f"of {format_bytes(device_hbm)}": f"{100 * cost.hbm_bytes / device_hbm:.0f}%",
     }

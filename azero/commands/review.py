@@ -6,6 +6,7 @@ import dataclasses
 import json
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 
@@ -21,10 +22,13 @@ from azero.games.go.scoring.status import judge
 from azero.games.go.settings import GoConfig
 from azero.games.go.sgf import GameRecord, read_games
 from azero.games.go.sgf_files import SUFFIXES
+from azero.games.position import objection, start_of_record
 from azero.games.settings import GameConfig
 from azero.players.specs import load_any_thinker, resolve
 from azero.players.thinking import Limits
+from azero.players.tree_player import TreePlayer
 from azero.report.review_page import write_review
+from azero.report.search_panels import draw_panels, search_position
 
 VISITS = 200
 """Default visits per position."""
@@ -53,16 +57,7 @@ def analyze(
       CheckpointError: there is no such checkpoint, or it is damaged.
     """
     console = make_console(file=sys.stderr) if as_json else make_console()
-    spec = chosen_player(source, "go")
-    if visits is not None and visits < 1:
-        raise ValueError(f"a review needs at least one visit, not {visits}")
-    record = _read(path, game)
-    spec, config = resolve(spec)
-    rules, remark = _rules(record, config.game, config.network.FITS_ANY_BOARD)
-    board = rules.build()
-    assert isinstance(board, Go)
-    limits = Limits(visits=visits if visits is not None else spec.visits or VISITS)
-    thinker = load_any_thinker(dataclasses.replace(spec, visits=limits.visits), rules)
+    record, board, thinker, limits, note = _prepare(path, source, visits, game)
     with working(f"review of {len(record.moves)} moves", console):
         review = review_game(
             thinker, record, board, limits, count_points=lambda stones: judge(stones).margin
@@ -75,10 +70,69 @@ def analyze(
             review,
             (path.parent if out is None else out) / _stem(path, game),
             thinker.name,
-            remark,
+            note,
             console,
         )
     return review
+
+
+class _Prepared(NamedTuple):
+    record: GameRecord
+    board: Go
+    thinker: TreePlayer
+    limits: Limits
+    note: str
+    """What to say about the rules."""
+
+
+def _prepare(path: Path, source: Source, visits: int | None, game: int) -> _Prepared:
+    """Read a game and load the player that reviews it."""
+    spec = chosen_player(source, "go")
+    if visits is not None and visits < 1:
+        raise ValueError(f"a review needs at least one visit, not {visits}")
+    record = _read(path, game)
+    spec, config = resolve(spec)
+    rules, note = _rules(record, config.game, config.network.FITS_ANY_BOARD)
+    board = rules.build()
+    assert isinstance(board, Go)
+    limits = Limits(visits=visits if visits is not None else spec.visits or VISITS)
+    thinker = load_any_thinker(dataclasses.replace(spec, visits=limits.visits), rules)
+    return _Prepared(record, board, thinker, limits, note)
+
+
+def show_search(
+    path: Path,
+    source: Source,
+    move: int,
+    visits: int | None = None,
+    game: int = 1,
+    out: Path | None = None,
+) -> Path:
+    """Search the position before a move of a game, and write the panels of AG16 Figure 5 as one
+    SVG; return its path. Arguments and errors are those of `analyze`.
+
+    Raises:
+      ValueError: there is no such move.
+    """
+    console = make_console()
+    record, board, thinker, limits, _ = _prepare(path, source, visits, game)
+    position, moves, skipped = start_of_record(record, board)
+    count = skipped + len(moves)
+    if not skipped < move <= count + 1:
+        raise ValueError(f"--panels is a move from {skipped + 1} to {count + 1}, not {move}")
+    for number, (colour, action) in enumerate(moves[: move - 1 - skipped], start=1 + skipped):
+        if problem := objection(position, colour, action, number):
+            raise ValueError(f"{record.name}: {problem}")
+        position = position.play(action)
+    with working(f"search of {limits.visits:,} visits", console):
+        found = search_position(thinker, position, limits)
+    colour_name = "White" if position.to_play else "Black"
+    title = f"{colour_name} to play, move {move}; {thinker.name}"
+    stem = (path.parent if out is None else out) / _stem(path, game)
+    picture = stem.with_name(f"{stem.name}.move-{move}.svg")
+    write_atomically(picture, draw_panels(found, title))
+    console.print(str(picture), soft_wrap=True, markup=False)
+    return picture
 
 
 def _read(path: Path, number: int) -> GameRecord:
@@ -112,14 +166,14 @@ def _rules(record: GameRecord, trained: GameConfig, fits_any_board: bool) -> tup
             f"the network plays on {known[0]}x{known[1]}, {record.name} is a game on "
             f"{rows}x{columns}"
         )
-    komi, remark = record.komi, ""
+    komi, note = record.komi, ""
     if komi is None or (2 * komi) % 1:
-        komi, remark = (
+        komi, note = (
             trained.komi,
             f"The record has no valid komi; reviewed with {trained.komi:g}.",
         )
     elif komi != trained.komi and trained.planes != NUM_KOMI_PLANES:
-        remark = (
+        note = (
             f"The network learned with komi {trained.komi:g} and does not know the game's komi of "
             f"{komi:g}: its values are for {trained.komi:g}."
         )
@@ -127,7 +181,7 @@ def _rules(record: GameRecord, trained: GameConfig, fits_any_board: bool) -> tup
     rules = dataclasses.replace(
         trained.for_matches(), size=record.board_shape, komi=komi, max_moves=longest
     )
-    return rules, remark
+    return rules, note
 
 
 def _stem(path: Path, number: int) -> str:
@@ -140,13 +194,13 @@ def _stem(path: Path, number: int) -> str:
     return name[: -len(suffix)] + (f"-{number}" if number > 1 else "")
 
 
-def _write(review: Review, stem: Path, reviewer: str, remark: str, console: Console) -> None:
+def _write(review: Review, stem: Path, reviewer: str, note: str, console: Console) -> None:
     sgf, page = (
         stem.with_name(stem.name + ".review.sgf"),
         stem.with_name(stem.name + ".review.html"),
     )
     write_atomically(sgf, review_sgf(review))
-    write_review(page, review, reviewer, remark)
+    write_review(page, review, reviewer, note)
     worst = review.mistakes(3)
     names = [
         f"move {row['move']} {row['colour']} {row['played']} loses {row['loss']}% (better "

@@ -37,14 +37,14 @@ def measure(
     Args:
       player: a network as in `azero match`, without visits: "checkpoint:WORKDIR",
         "random-net:EXPERIMENT".
-      visits: simulations a move, two amounts at least, rising; 0 is the policy alone.
+      visits: simulations a move, at least two amounts, ascending; 0 is the policy alone.
       games: of each match, an even number.
       out: directory for the matches and the figure.
       seed: of every draw.
       console: where to print.
 
     Raises:
-      ValueError: the amounts do not rise, or a match cannot be played.
+      ValueError: the amounts are not increasing, or a match cannot be played.
       CheckpointError: a checkpoint cannot be read.
     """
     if len(visits) < 2 or any(low >= high for low, high in itertools.pairwise(visits)):

@@ -31,8 +31,8 @@ _SHARED = (
 def play_tournament(request: TournamentRequest, console: Console | None = None) -> EloFit:
     """Play what is missing of all matches, print the ratings and return them.
 
-    Each match is kept in a directory of `request.out` as it goes on, so an interrupted tournament
-    continues where it was.
+    Each match is kept in a directory of `request.out` while it is played, so an interrupted
+    tournament continues where it was.
 
     Raises:
       ValueError: a player is not understood, two have one name, or the directory holds other
@@ -63,7 +63,7 @@ def play_tournament(request: TournamentRequest, console: Console | None = None) 
 
 
 def _players(request: TournamentRequest) -> dict[str, str]:
-    """Return the players by name; without a name of its own a player is called as it is written.
+    """Return the players by name; without a name of its own a player has that of its specification.
 
     Raises:
       ValueError: there are fewer than two, or two have one name.

@@ -93,7 +93,7 @@ class Progress:
 
     @contextlib.contextmanager
     def working(self, what: str) -> Iterator[None]:
-        """Say what is being done, e.g. "compiling self-play", for as long as the block runs;
+        """Show the current activity, e.g. "compiling self-play", for as long as the block runs;
         elapsed seconds are shown."""
         with self._lock:
             before, since = self._activity, self._activity_since
@@ -179,8 +179,7 @@ class Progress:
 def working(
     what: str, console: Console | None = None, heartbeat: float = HEARTBEAT_SECONDS
 ) -> Iterator[None]:
-    """Say on the console that `what` has begun, every few seconds that it goes on, and how long it
-    took.
+    """Print that `what` has begun, every few seconds that it continues, and how long it took.
 
     For work outside of a run's Progress. On a terminal a spinner with the elapsed time replaces the
     lines in between.

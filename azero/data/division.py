@@ -13,7 +13,7 @@ from azero.data.shard import ShardName
 def deal_shards(
     cursors: Sequence[dict[str, Any]], process: int, count: int
 ) -> tuple[dict[str, int], list[ShardName]]:
-    """Return the replay with which process `process` of now `count` starts; `cursors` are those of
+    """Return the replay that process `process` of now `count` starts with; `cursors` are those of
     the previous processes (`Replay.state_dict`).
 
     The shards are dealt one by one, the newest first, so every process gets games of all ages and

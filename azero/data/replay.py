@@ -154,10 +154,6 @@ class Replay:
         self._commit_pending()
         return min(self._window.num_games, self._config.window_games)
 
-    def has_enough(self) -> bool:
-        """Return whether there are enough positions for learning to begin."""
-        return self.count_positions() >= max(1, self._config.min_positions)
-
     def mean_bytes(self) -> float:
         """Return the mean bytes of a position of the window, in memory and on disk; 0 while there
         is none."""
@@ -400,7 +396,7 @@ def _shard_of(index: int, path: Path, positions: Positions, games: HostArray) ->
 
 def samples_at(rows: HostArray, position: HostArray, num_frames: int) -> Samples:
     """Return the samples at `position` int64[B] of packed rows [T] that begin with a game's first
-    position, unturned; the policy target is the move played."""
+    position, without a symmetry; the policy target is the move played."""
     chosen = np.empty(len(position), rows.dtype)
     frames = np.empty((len(position), num_frames, *rows.dtype["frame"].shape), np.uint32)
     copy_rows(rows, position, chosen, frames, slice(None))

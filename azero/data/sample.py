@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from azero.data.shard import HORIZONS
 from azero.games.game import Game, Scored
-from azero.selfplay.targets import dense_policy
+from azero.selfplay.targets import dense_policy, policy_room
 from azero.types import Array
 
 
@@ -93,6 +95,31 @@ class Batch(NamedTuple):
     """bool[B, A]: the moves that the policy chose from; None where they are not needed."""
     auxiliary: AuxiliaryTargets | None = None
     """None where the learner does not need it."""
+
+
+def sample_shapes(game: Game, count: int, has_auxiliary: bool) -> Samples:
+    """Return the shapes of `count` samples of the replay, with `Auxiliary` or without."""
+    shape = jax.ShapeDtypeStruct
+    number, words = shape((count,), np.float32), shape((count, policy_room(game)), np.uint32)
+    auxiliary = Auxiliary(
+        root_value=number,
+        later=shape((count, len(HORIZONS)), np.float32),
+        surprise=number,
+        moves_left=number,
+        reply=words,
+        has_reply=shape((count,), np.bool_),
+        end=shape((count, game.frame_words), np.uint32),
+        last_action=shape((count,), np.int32),
+    )
+    return Samples(
+        frames=shape((count, game.num_frames, game.frame_words), np.uint32),
+        to_play=shape((count,), np.uint8),
+        policy=words,
+        is_target=shape((count,), np.bool_),
+        value=number,
+        symmetry=shape((count,), np.uint8),
+        auxiliary=auxiliary if has_auxiliary else None,
+    )
 
 
 @functools.partial(jax.jit, static_argnames=("game",))

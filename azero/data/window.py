@@ -217,7 +217,7 @@ class _Ring:
 
     @property
     def capacity(self) -> int:
-        """Items that there is room for."""
+        """Items that fit into it."""
         return len(self.items) - self._margin
 
     def push(self, new: HostArray, wanted: int, most: int) -> None:

@@ -18,7 +18,7 @@ WAIT_SECONDS = 0.02
 _NAME = "background"
 importing = threading.Lock()
 """Held while a thread imports JAX. Of modules that import each other, a second thread that imports
-them meanwhile may see one half done (Python's import locks give way in a circle)."""
+them meanwhile may see a half-initialised one (Python releases its import locks in a cycle)."""
 
 
 class StartError(Exception):
@@ -39,7 +39,7 @@ class Background(Generic[T]):
 
     @classmethod
     def of(cls, made: T | Background[T]) -> Background[T]:
-        """Return `made` itself if it is background work, else work that is over and gave it."""
+        """Return `made` itself if it is background work, else finished work with this result."""
         if isinstance(made, Background):
             return made
         work = cls(lambda give: give(made))

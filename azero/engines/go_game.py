@@ -23,7 +23,7 @@ SMALLEST, LARGEST = 2, 25
 """Largest board that the protocols can name: GTP's letters end at Z, which is 25 (section 2.11)."""
 MOVES_PER_POINT = 4
 """Moves per point after which a game is scored; the papers' limit of two is for self-play, not for
-games with people."""
+games against people."""
 
 
 class GoGame:
@@ -44,7 +44,7 @@ class GoGame:
         is_interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
         """Begin a game on an empty board of `shape`; `any_shape` allows other boards, otherwise the
-        thinker's net fits only this one."""
+        thinker's network fits only this one."""
         self.komi = komi
         self.rules = rules
         self.only_shape = None if any_shape else shape
@@ -83,7 +83,7 @@ class GoGame:
         return self._first[1]
 
     def is_from(self, black: Sequence[int], white: Sequence[int]) -> bool:
-        """Whether the game began with just these stones, given in rising order."""
+        """Whether the game began with just these stones, given in ascending order."""
         return (list(black), list(white)) == _points_of(self.first_board)
 
     @property
@@ -157,7 +157,7 @@ class GoGame:
         self.session.game = self._go(self.shape)
 
     def _replay(self, game: Go) -> None:
-        """Play the game so far again under other rules."""
+        """Replay the game so far under other rules."""
         if game == cast(Go, self.position.game):
             return
         positions = [self._first_position(game)]
@@ -237,6 +237,6 @@ def _set_up(game: Go, board: np.ndarray, to_play: int) -> Position:
 
 
 def _points_of(board: np.ndarray) -> tuple[list[int], list[int]]:
-    """Return Black's and White's points on `board` int8[H, W], in rising order."""
+    """Return Black's and White's points on `board` int8[H, W], in ascending order."""
     flat = board.reshape(-1)
     return np.flatnonzero(flat > 0).tolist(), np.flatnonzero(flat < 0).tolist()

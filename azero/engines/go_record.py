@@ -57,7 +57,7 @@ def load(game: GoGame, path: Path, before: int | None = None) -> None:
 
     Raises:
       OSError: the file cannot be read.
-      ValueError: it is no SGF, of a board that cannot be played on, or a move is illegal.
+      ValueError: it is not SGF, of a board that cannot be played on, or a move is illegal.
     """
     record = next(iter(parse_games(path.read_bytes(), path.name)), None)
     if record is None:

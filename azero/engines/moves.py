@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from azero.engines.limits import Settings
-from azero.players.thinking import Analysis, MoveInfo, Restriction
+from azero.players.thinking import Analysis, MoveInfo, Restriction, ThinkOptions
 
 if TYPE_CHECKING:
     from azero.engines.go_game import GoGame
@@ -27,27 +26,19 @@ def choose_move(
     game: GoGame,
     settings: Settings,
     colour: int,
+    options: ThinkOptions = ThinkOptions(),  # noqa: B008
     *,
     may_resign: bool = True,
-    restriction: Restriction | None = None,
-    on_progress: Callable[[Analysis], None] | None = None,
-    progress_seconds: float = 1.0,
 ) -> Choice:
     """Search the current position with `colour` to move within the limits of the settings, and
     choose a move. Nothing is played."""
     position = game.with_turn(colour)
     limits = settings.limits(colour, len(game.moves), game.board.size)
-    analysis = game.session.think(
-        position,
-        limits,
-        on_progress=on_progress,
-        progress_seconds=progress_seconds,
-        restriction=restriction,
-    )
+    analysis = game.session.think(position, limits, options)
     settings.thinking_seconds += analysis.seconds
     settings.spend(colour, analysis.seconds)
     resigns = may_resign and settings.wants_to_resign(colour, analysis.value)
-    return Choice(best_action(position, analysis, restriction), resigns, analysis)
+    return Choice(best_action(position, analysis, options.restriction), resigns, analysis)
 
 
 def best_action(

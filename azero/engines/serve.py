@@ -1,4 +1,4 @@
-"""Networks behind protocols: what `azero gtp`, `azero analysis`, `azero uci`, `azero usi` and
+"""Networks served over protocols: what `azero gtp`, `azero analysis`, `azero uci`, `azero usi` and
 `azero play` load; an engine's first answers do not wait for loading."""
 
 from __future__ import annotations

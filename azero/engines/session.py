@@ -15,7 +15,7 @@ from azero.engines.lines import say
 from azero.games.game import Game
 from azero.players.player import Player, Position
 from azero.players.points import PointsEstimate
-from azero.players.thinking import Analysis, Limits, Restriction, Thinker, empty_analysis
+from azero.players.thinking import Analysis, Limits, Thinker, ThinkOptions, empty_analysis
 
 
 class ThinkingPlayer(Thinker, Player, Protocol):
@@ -202,25 +202,22 @@ class Session:
         self,
         position: Position,
         limits: Limits,
+        options: ThinkOptions = ThinkOptions(),  # noqa: B008
         *,
         is_endless: bool = False,
-        should_stop: Callable[[], bool] | None = None,
-        on_progress: Callable[[Analysis], None] | None = None,
-        progress_seconds: float = 1.0,
-        restriction: Restriction | None = None,
     ) -> Analysis:
         """Think about `position`, which is the current one or that with another side to move.
 
-        An `is_endless` search has no limits and ends as soon as input waits; `should_stop` ends any
-        other. For the rest see `Thinker.think`. This waits for a thinker that is still being
-        prepared, and subtracts the wait from the time to think; a search that is stopped before it
-        begins has no moves.
+        An `is_endless` search has no limits and ends as soon as there is input, any other as
+        `options.should_stop` says; otherwise see `Thinker.think`. This waits for a thinker that is
+        still being prepared, and subtracts the wait from the time to think; a search that is
+        stopped before it begins has no moves.
 
         Raises:
           StartError: the thinker was being prepared, and that failed.
         """
         began = time.perf_counter()
-        stop = self._is_interrupted if is_endless else should_stop or (lambda: False)
+        stop = self._is_interrupted if is_endless else options.should_stop
         while not self.can_think(WAIT_SECONDS):
             if stop():
                 return empty_analysis(position, seconds=time.perf_counter() - began)
@@ -232,10 +229,7 @@ class Session:
         analysis = thinker.think(
             self._known(position),
             Limits() if is_endless else limits,
-            should_stop=stop,
-            on_progress=on_progress,
-            progress_seconds=progress_seconds,
-            restriction=restriction,
+            dataclasses.replace(options, should_stop=stop),
         )
         return dataclasses.replace(analysis, seconds=analysis.seconds + waited)
 
@@ -243,7 +237,9 @@ class Session:
         """Search the current position until input waits; do nothing if the game is over."""
         if not self.position.is_over and not self._is_interrupted():
             self.load_thinker().think(
-                self._known(self.position), Limits(), should_stop=self._is_interrupted
+                self._known(self.position),
+                Limits(),
+                ThinkOptions(should_stop=self._is_interrupted),
             )
 
     def evaluate(self, position: Position, symmetry: int | None = None) -> tuple[np.ndarray, float]:

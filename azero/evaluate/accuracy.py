@@ -208,8 +208,22 @@ def evaluate_network(
     symmetries: bool | None = None,
     iteration: int | None = None,
 ) -> list[Accuracy]:
-    """Return how well a network predicts the positions int64[P] of packed rows [T], over all moves
-    and then by move number; `iteration` None is the newest checkpoint.
+    """Return how well a network predicts positions, over all moves and then by move number;
+    arguments and errors as of `predict_positions`."""
+    outcomes = predict_positions(checkpoint, rows, position, console, symmetries, iteration)
+    return [summarise(outcomes), *by_move(outcomes)]
+
+
+def predict_positions(
+    checkpoint: Path,
+    rows: HostArray,
+    position: HostArray,
+    console: Console,
+    symmetries: bool | None = None,
+    iteration: int | None = None,
+) -> Outcomes:
+    """Return a network's predictions of the positions int64[P] of packed rows [T]; `iteration` None
+    is the newest checkpoint.
 
     Raises:
       ValueError: symmetries are asked of a network that knows none.
@@ -231,7 +245,7 @@ def evaluate_network(
         Progress(len(position), console=console, unit="position") as progress,
         progress.working(f"{checkpoint}: predicting"),
     ):
-        outcomes = score_positions(
+        return score_positions(
             make_scorer(game, network, averaged),
             params,
             game,
@@ -241,4 +255,3 @@ def evaluate_network(
             batch_size,
             lambda done: progress.update({"iteration": done}),
         )
-    return [summarise(outcomes), *by_move(outcomes)]

@@ -37,9 +37,6 @@ OPENINGS = (
 )
 """Table 2, in its order; the moves are those before the continuations that it prints."""
 
-KEY_WORDS = 9
-"""Words that tell two positions apart: pieces, castling rights and the side to move."""
-
 
 def board_of(opening: Opening) -> ChessBoard:
     """Return the position of an opening."""

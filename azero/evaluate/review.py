@@ -85,7 +85,6 @@ def review_game(
     record: GameRecord,
     game: Go,
     limits: Limits,
-    on_move: Callable[[ReviewedMove], None] | None = None,
     count_points: Callable[[np.ndarray], float] | None = None,
 ) -> Review:
     """Think about every position of a game. Leads and ownership are the network's own, without
@@ -99,7 +98,6 @@ def review_game(
       record: the game.
       game: the rules, on the record's board.
       limits: of every position.
-      on_move: called after every move.
       count_points: (board int8[H, W]) -> Black's points minus White's, without komi, where the
         players have passed: who leave dead stones on the board. None counts every stone as living,
         as the rules do.
@@ -122,10 +120,9 @@ def review_game(
         following = position.play(action)
         next_analysis, estimate = think(following)
         lead = None if estimate is None else estimate.lead
-        move = _reviewed(game, position, number, colour, action, analysis, next_analysis, lead)
-        moves.append(move)
-        if on_move is not None:
-            on_move(move)
+        moves.append(
+            _reviewed(game, position, number, colour, action, analysis, next_analysis, lead)
+        )
         position, analysis = following, next_analysis
     if not moves:
         raise ValueError(f"{record.name}: {stopped or 'there is no move to review'}")
@@ -194,7 +191,7 @@ def _reviewed(
 
 
 def win_rate(value: float) -> float:
-    """Return the probability of winning, in percent, that a value in [-1, 1] stands for."""
+    """Return the probability of winning, in percent, that corresponds to a value in [-1, 1]."""
     return 50 * (1 + value)
 
 

@@ -6,6 +6,7 @@ from azero.learn.settings import LearnerConfig
 from azero.match.settings import EvaluationConfig
 from azero.train.alphago2016.config import (
     AlphaGoConfig,
+    ByMoveConfig,
     MatchesConfig,
     ReinforceConfig,
     SizesConfig,
@@ -60,6 +61,7 @@ EXPERIMENT = AlphaGoExperiment(
             planes=49, iterations=40, learner=_learner(100, 1e-3, 4000, value_weight=1.0)
         ),
         matches=MatchesConfig(games=400, search_games=40, visits=64, threshold=4, workers=2),
+        by_move=ByMoveConfig(positions=1000, moves_per_band=10),
         filters=(16, 32, 64),
         replay=ReplayConfig(symmetries=True),
         evaluation=EvaluationConfig(gate=False, every=5, validation_positions=4_000),

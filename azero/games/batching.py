@@ -1,4 +1,4 @@
-"""Natively batched functions behind the one-position contract of a game."""
+"""Natively batched functions with the one-position interface of a game."""
 
 from __future__ import annotations
 

@@ -147,6 +147,7 @@ def any_of(rows: Array) -> Array:
     return functools.reduce(jnp.bitwise_or, [rows[:, index] for index in range(rows.shape[1])])
 
 
+@functools.partial(jax.jit, inline=True)
 def flood(seeds: Array, mask: Array) -> Array:
     """Return every point of `mask` that is connected to a seed within `mask` (flood fill). Seeds
     are in `mask`; both are rows uint32[H, ..., B].
@@ -155,6 +156,9 @@ def flood(seeds: Array, mask: Array) -> Array:
     upwards through a whole run by the carry of an addition, downwards by up to three columns with
     two shifts. The loop ends after a sweep in which no position of the batch grew, usually the
     third or fourth.
+
+    (`jit` only so that a shape is traced once and not for each of the rules' floods, which took a
+    quarter of the time to trace them; the program is the same.)
     """
     masks = list(mask)
     pairs = [row & (row >> 1) for row in masks]

@@ -25,7 +25,7 @@ def format_ranks(pieces: Sequence[str], files: int) -> str:
 
 
 def diagram_rows(pieces: Sequence[str], files: int) -> list[str]:
-    """Return the rows of a diagram, the far rank first, each behind its number, and the letters of
+    """Return the rows of a diagram, the far rank first, each after its number, and the letters of
     the files below them."""
     rows = [
         f"{begin // files + 1} {' '.join(pieces[begin : begin + files])}"

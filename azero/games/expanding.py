@@ -18,8 +18,8 @@ times."""
 MOST_BYTES = 64 << 30
 """Bytes to which one file may expand in all: some hours of reading."""
 MOST_MEMBERS = 1_000_000
-"""Members of one archive, those inside of others included; the largest collection known here,
-GoGoD, has 125,000 games."""
+"""Members of one archive, those inside of others included; the largest known collection, GoGoD, has
+125,000 games."""
 _CHUNK = 1 << 20
 
 
@@ -57,7 +57,7 @@ class Budget:
             raise TooLargeError(
                 f"{self._name} expands to more than {self._most >> 20:,} MiB (allowed are "
                 f"{LARGEST_RATIO} times its size, and {MOST_BYTES >> 30} GiB); "
-                "expand it yourself if it is what it should be"
+                "expand it yourself if you trust it"
             )
 
     def read(self, file: IO[bytes], name: str) -> bytes:

@@ -67,7 +67,7 @@ class Game(Protocol):
         ...
 
     def observe(self, state: PyTree) -> Array:
-        """Return the planes bool/float32[H, W, C] from the side to move, as the paper has them."""
+        """Return the planes bool/float32[H, W, C] from the side to move, as in the paper."""
         ...
 
     def search_state(self, state: PyTree) -> PyTree:
@@ -152,7 +152,7 @@ class Scored(Protocol):
         ...
 
     def general(self) -> Game:
-        """Return the game that stands for all that differ only in komi and in `arguments`."""
+        """Return the game that represents all those that differ only in komi and in `arguments`."""
         ...
 
     def arguments(self) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Positions of real games on the host: what players and engines pass around."""
+"""Positions of real games on the host: used by players and engines."""
 
 from __future__ import annotations
 
@@ -215,8 +215,8 @@ class Position:
 def _compiled(
     hashable_game: Hashable,
 ) -> tuple[Callable[[], Any], Callable[[PyTree, int], Any], Callable[[PyTree], Any]]:
-    """Return `game`'s start, step and look at a state, each giving the state and what a Position
-    says of it: compiled, unless the host can play it."""
+    """Return `game`'s start, step and look at a state, each returning the state and the facts of a
+    Position: compiled, unless the host can play it."""
     game = cast(Game, hashable_game)
 
     if isinstance(game, PlayedOnHost):

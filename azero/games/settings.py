@@ -42,7 +42,7 @@ class GameConfig(Kind):
         return self
 
     def seen_as(self, trained: GameConfig) -> Self:
-        """Return these rules with what a network that learned with `trained` sees of them."""
+        """Return these rules with the planes of a network that learned with `trained`."""
         return self
 
     def __post_init__(self) -> None:

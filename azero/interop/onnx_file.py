@@ -1,22 +1,29 @@
-"""Networks as ONNX files: written with the package onnx, evaluated by ONNX Runtime."""
+"""Networks as ONNX files: written with the package onnx, evaluated by ONNX Runtime or OpenVINO."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import numpy as np
 
 from azero.config import to_dict
+from azero.cores import num_cores
 from azero.data.files import write_atomic
 from azero.interop.onnx_graph import pooled_graph, resnet_graph
 from azero.networks.settings import NetworkConfig, PooledConfig, ResNetConfig
 from azero.settings import Config, from_dict
 from azero.types import PyTree
+
+Backend = Literal["onnxruntime", "openvino"]
+"""What evaluates an ONNX file; the names of the packages."""
 
 _OPSET = 17
 """Of ONNX 1.12 (2022); ONNX Runtime from 1.12 on, and most other programs, read it."""
@@ -89,31 +96,38 @@ def _shape(name: str, config: Config, board: tuple[Any, Any]) -> list[Any]:
 
 
 class OnnxNetwork:
-    """An ONNX file as a function of planes, evaluated by ONNX Runtime on the CPU
+    """An ONNX file as a function of planes, evaluated on the CPU by another program's library
     (`azero.search.single.evaluator.HostNetwork`)."""
 
-    def __init__(self, path: Path, threads: int = 0) -> None:
-        """Open a file; `threads` 0 is one for each core.
+    def __init__(
+        self,
+        path: Path,
+        backend: Backend = "onnxruntime",
+        threads: int = 0,
+        dtype: Literal["auto", "float32"] = "auto",
+    ) -> None:
+        """Open a file.
+
+        Args:
+          path: the file.
+          backend: the library.
+          threads: how many compute; 0 is one for each core.
+          dtype: auto leaves it to the library: OpenVINO computes in bfloat16 where the CPU does.
 
         Raises:
-          ValueError: there is no such file, `write_onnx` did not write it, or the package
-          onnxruntime
-            is not installed.
+          ValueError: there is no such file, `write_onnx` did not write it, or the library is not
+            installed.
         """
-        runtime = _require("onnxruntime")
+        open_file = _open_openvino if backend == "openvino" else _open_onnxruntime
+        _require(backend)
         if not path.is_file():
             raise ValueError(f"there is no file {path}")
-        options = runtime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.log_severity_level = 3  # errors; they are raised as well
         try:
-            self._session = runtime.InferenceSession(
-                str(path), options, providers=["CPUExecutionProvider"]
-            )
-        except Exception as error:  # ONNX Runtime has a class of its own for every kind of damage
+            properties, self._make_programs = open_file(path, dtype)
+        except Exception as error:  # the libraries have classes of their own for every damage
             reason = " ".join(str(error).split())[:200]
             raise ValueError(f"{path} is not a readable ONNX file: {reason}") from None
-        settings = self._session.get_modelmeta().custom_metadata_map.get(_SETTINGS)
+        settings = properties.get(_SETTINGS)
         if settings is None:
             raise ValueError(
                 f"{path} does not say which game it plays; write it with azero checkpoint "
@@ -121,22 +135,109 @@ class OnnxNetwork:
             )
         self.config = from_dict(json.loads(settings), source=str(path))
         """The settings of its run."""
+        self._threads = threads or num_cores()
+        self._pool = ThreadPoolExecutor(self._threads)
+        self._programs: dict[tuple[int, ...], list[_Program]] = {}
 
     def __call__(self, planes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return (logits float32[B, A], value float32[B]) of planes float32[B, H, W, C]."""
-        logits, value = self._session.run(["logits", "value"], {"planes": planes})
-        return logits, value
+        outputs = self.outputs(planes)
+        return outputs["logits"], outputs["value"]
 
     def outputs(self, planes: np.ndarray) -> dict[str, np.ndarray]:
-        """Return all outputs by name."""
-        names = [output.name for output in self._session.get_outputs()]
-        return dict(zip(names, self._session.run(names, {"planes": planes}), strict=True))
+        """Return all outputs by name.
+
+        A batch is split over the threads, which is faster than a layer split over them; a batch
+        that does not split evenly is evaluated by all of them together.
+        """
+        parts = self._threads if len(planes) % self._threads == 0 else 1
+        shape = (parts, len(planes) // parts, *planes.shape[1:])
+        if shape not in self._programs:
+            self._programs[shape] = self._make_programs(parts, self._threads, shape[1:])
+        answers = list(self._pool.map(_call, self._programs[shape], planes.reshape(shape)))
+        return {name: np.concatenate([answer[name] for answer in answers]) for name in answers[0]}
+
+
+_Program = Callable[[np.ndarray], dict[str, np.ndarray]]
+"""planes float32[P, H, W, C] -> outputs by name"""
+_MakePrograms = Callable[[int, int, tuple[int, ...]], list[_Program]]
+"""(programs that run side by side, threads of all of them, shape of the planes of each)"""
+
+
+def _call(program: _Program, planes: np.ndarray) -> dict[str, np.ndarray]:
+    return program(planes)
+
+
+def _open_onnxruntime(path: Path, dtype: str) -> tuple[dict[str, str], _MakePrograms]:
+    """Return a file's metadata and what makes its programs; ONNX Runtime computes in the types of
+    the file, float32, whatever `dtype` is."""
+    del dtype
+    runtime, content = _require("onnxruntime"), path.read_bytes()
+
+    @functools.cache
+    def session(threads: int) -> Any:
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.log_severity_level = 3  # errors; they are raised as well
+        return runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+
+    properties = session(1).get_modelmeta().custom_metadata_map
+    names = [output.name for output in session(1).get_outputs()]
+
+    def make_programs(parts: int, threads: int, shape: tuple[int, ...]) -> list[_Program]:
+        del shape
+        run = session(threads // parts).run
+        return [
+            lambda planes: dict(zip(names, run(names, {"planes": planes}), strict=True))
+        ] * parts
+
+    return properties, make_programs
+
+
+def _open_openvino(path: Path, dtype: str) -> tuple[dict[str, str], _MakePrograms]:
+    """Return a file's metadata and what makes its programs, compiled for their shape."""
+    openvino = _require("openvino")
+    core = openvino.Core()
+    model = core.read_model(str(path))
+    properties = {
+        name: model.get_rt_info(["framework", name]).astype(str)
+        for name in (_SETTINGS,)
+        if model.has_rt_info(["framework", name])
+    }
+    precision = {} if dtype == "auto" else {"INFERENCE_PRECISION_HINT": "f32"}
+
+    def make_programs(parts: int, threads: int, shape: tuple[int, ...]) -> list[_Program]:
+        fixed = model.clone()
+        fixed.reshape({"planes": list(shape)})
+        options = {"NUM_STREAMS": parts, "INFERENCE_NUM_THREADS": threads, **precision}
+        compiled = core.compile_model(fixed, "CPU", options)
+        names = [output.get_any_name() for output in compiled.outputs]
+
+        def program(request: Any) -> _Program:
+            return lambda planes: dict(
+                zip(names, request.infer({"planes": planes}).to_tuple(), strict=True)
+            )
+
+        return [program(compiled.create_infer_request()) for _ in range(parts)]
+
+    return properties, make_programs
+
+
+def openvino_has_bfloat16() -> bool:
+    """Return whether OpenVINO computes in bfloat16 on this CPU.
+
+    Raises:
+      ValueError: it is not installed.
+    """
+    capabilities = _require("openvino").Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    return "BF16" in capabilities
 
 
 def _require(package: str) -> Any:
     try:
         return importlib.import_module(package)
     except ImportError:
+        extra = "openvino" if package == "openvino" else "onnx"
         raise ValueError(
-            f"the package {package} is not installed: pip install 'azero[onnx]'"
+            f"the package {package} is not installed: pip install 'azero[{extra}]'"
         ) from None

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
 
 from azero.networks.pooled_heads import SCORE_SCALE
@@ -44,7 +45,7 @@ class Graph:
         return name
 
     def add(self, kind: str, *inputs: Any, output: str | None = None, **attributes: Any) -> str:
-        """Add an operator; inputs that are no strings are constants. Return its output."""
+        """Add an operator; inputs that are not strings are constants. Return its output."""
         from onnx import helper
 
         names = [one if isinstance(one, str) else self.constant(one) for one in inputs]
@@ -164,19 +165,22 @@ def _num_points(graph: Graph) -> str:
 def _blocks(folded: PyTree) -> list[PyTree]:
     """Return the residual blocks in order, unstacked."""
 
-    def take(layer: PyTree, *index: int) -> PyTree:
-        if isinstance(layer, dict):
-            return {name: take(inner, *index) for name, inner in layer.items()}
-        return layer[index]
+    groups = {name: folded[name] for name in ("plain", "pooling") if name in folded}
+    blocks = [block for group in _unstack(groups) for block in _group_blocks(group)]
+    return blocks + _unstack(folded.get("left", {}))
 
-    blocks = []
-    groups = len(folded["pooling"]["first"]) if "pooling" in folded else 0
-    for group in range(groups):
-        plain = folded["plain"]["first"].shape[1] if "plain" in folded else 0
-        blocks += [take(folded["plain"], group, number) for number in range(plain)]
-        blocks.append(take(folded["pooling"], group))
-    left = len(folded["left"]["first"]) if "left" in folded else 0
-    return blocks + [take(folded["left"], number) for number in range(left)]
+
+def _group_blocks(group: PyTree) -> list[PyTree]:
+    """Return the residual blocks of a group in order: the plain ones, then the one that pools."""
+    return _unstack(group.get("plain", {})) + [
+        group[name] for name in ("pooling",) if name in group
+    ]
+
+
+def _unstack(layers: PyTree) -> list[PyTree]:
+    """Return the layers of a stack."""
+    leaves, tree = jax.tree.flatten(layers)
+    return [jax.tree.unflatten(tree, one) for one in zip(*leaves, strict=True)]
 
 
 def _affine(graph: Graph, norm: PyTree, x: str) -> str:
@@ -187,6 +191,12 @@ def _affine(graph: Graph, norm: PyTree, x: str) -> str:
 
 def _pooled_block(graph: Graph, block: PyTree, x: str, scale: str) -> str:
     y = graph.add("Relu", _affine(graph, block["start"], x))
+    if "inner" in block:
+        y = graph.convolution(y, block["reduce"])
+        for inner in _group_blocks(block["inner"]):
+            y = _pooled_block(graph, inner, y, scale)
+        y = graph.add("Relu", _affine(graph, block["end"], y))
+        return graph.add("Add", x, graph.convolution(y, block["expand"]))
     y = graph.convolution(y, block["first"])
     if "pooled_bias" in block:
         y, _ = _bias_by_pooled(graph, block, y, scale)

@@ -1,4 +1,4 @@
-"""An environment of Pgx behind our contract of a game."""
+"""An environment of Pgx as a game of ours."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PgxGame:
     """A game of Pgx: states are Pgx's without their observation, planes are its observations.
 
     The position as packed for the replay is the observation itself: its bits where it is bool, else
-    its words. No symmetries are known. Moves are called by their numbers.
+    its words. No symmetries are known. Moves are named by their numbers.
     """
 
     id: str

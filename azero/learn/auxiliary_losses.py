@@ -53,7 +53,7 @@ def soft_policy_loss(logits: Array, batch: Batch, targets: AuxiliaryTargets) -> 
 
 
 def short_value_loss(values: Array, batch: Batch, targets: AuxiliaryTargets) -> Array:
-    """Return the mean squared error of the means of the root's values to come (KGM)."""
+    """Return the mean squared error of the means of future root values (KGM)."""
     return jnp.mean(jnp.square(values - targets.later))
 
 

@@ -80,7 +80,7 @@ def reinforce_loss(config: LearnerConfig, outputs: Outputs, batch: Batch) -> Los
 
 
 class Learner(NamedTuple):
-    """Training as pure, compiled functions. States passed in are donated: use what comes back."""
+    """Training as pure, compiled functions. States passed in are donated: use the returned ones."""
 
     init: Callable[[Array], TrainState]
     """key -> state"""
@@ -178,7 +178,7 @@ def _pure_functions(
         params = optax.apply_updates(state.params, updates)
         average = state.average
         if config.average_decay is not None:
-            # While few steps are done it forgets faster: the first parameters are random.
+            # In the first steps it decays faster, because the first parameters are random.
             done = state.step.astype(jnp.float32)
             kept = jnp.minimum(config.average_decay, (done + 1.0) / (done + 10.0))
             average = optax.incremental_update(params, average, 1.0 - kept)
@@ -214,7 +214,7 @@ def place_samples(mesh: Mesh, samples: Samples) -> Samples:
 
     This only copies, so any thread may do it. Programs that run on several devices (`unpack`,
     `train_step`) must all be started by one thread: two threads start them on each device in
-    another order, and then a device that waits for the sum of the gradients waits for ever.
+    another order, and then a device that waits for the sum of the gradients waits forever.
     """
     place = functools.partial(jax.make_array_from_process_local_data, batch_sharded(mesh))
     return jax.tree.map(place, samples)

@@ -74,7 +74,7 @@ def batch_losses(
     Args:
       logits: float32[B, A], unmasked.
       value: float32[B].
-      weights: float32[B, A]; a row of zeros, but for moves that the network does not have, is no
+      weights: float32[B, A]; a row of zeros, but for moves that the network does not have, is not a
         policy target and is left out of the policy's averages.
       target: float32[B].
       outcome: logits and probabilities float32[B, 3] of loss, draw and win, whose cross-entropy
@@ -109,7 +109,7 @@ def reinforce_losses(logits: Array, advantage: Array, weights: Array, allowed: A
       logits: float32[B, A], unmasked.
       advantage: float32[B], the result z of the game for the side that moved, minus what was
         expected of the position, v.
-      weights: float32[B, A], one on the move a; a row of zeros is no position, and left out.
+      weights: float32[B, A], one on the move a; a row of zeros is not a position, and is left out.
       allowed: bool[B, A], the moves that a was drawn from: p is the softmax over these.
     """
     log_probability = jax.nn.log_softmax(jnp.where(allowed, logits, NEVER))

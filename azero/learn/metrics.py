@@ -11,12 +11,12 @@ from azero.learn.losses import Losses
 from azero.types import Array, PyTree
 
 EXPLODED = 10.0
-"""A policy loss of so many times that of a network for which all moves are equally likely, in the
+"""A policy loss of this many times that of a network for which all moves are equally likely, in the
 mean over an iteration, is one that explodes (no source: an untrained network is at one, and
 learning lowers it)."""
 STEPS_AHEAD = 4
 """Steps that the host may start before an earlier one has ended. Without a limit the devices of
-one CPU wait for each other for ever: XLA lets each have 32 programs under way, and the thread that
+one CPU wait for each other forever: XLA lets each have 32 programs under way, and the thread that
 waits to start the next one is then missing to the device whose share of a gradient the others wait
 for (seen with jax 0.10.2)."""
 

@@ -27,7 +27,7 @@ def make_penalty(config: LearnerConfig) -> tuple[float, Callable[[PyTree, PyTree
     Muon decay the weights themselves, so that c is zero for them.
 
     Returns:
-      c, and a function (gradients, params) -> gradients. It is no part of the optimiser, for two
+      c, and a function (gradients, params) -> gradients. It is not part of the optimiser, for two
       reasons: metrics have the norm of what is clipped, and the optimiser's state keeps its tree.
     """
     weight = config.l2 if config.optimiser == "momentum" else 0.0

@@ -55,7 +55,7 @@ class LearnerConfig:
     comparison)."""
     ownership_weight: float = 0.0
     """Weight of the loss of the ownership head, of a network that has one (KG: 1.5; this and the
-    other heads are no part of the papers of AlphaGo)."""
+    other heads are not part of the papers of AlphaGo)."""
     score_weight: float = 0.0
     """Weight of the loss of the score head: cross-entropy, and squared differences of the
     cumulative distributions (KG: 0.02 each)."""
@@ -65,15 +65,15 @@ class LearnerConfig:
     """Weight of the loss of the soft policy head, whose target is the policy target with
     temperature 4 (KGM: 8)."""
     short_value_weight: float = 0.0
-    """Weight of the loss of the head that predicts the means of the root's values to come (KGM)."""
+    """Weight of the loss of the head that predicts the means of future root values (KGM)."""
     moves_left_weight: float = 0.0
     """Weight of the loss of the head that predicts how many moves are left (Leela Chess Zero)."""
     root_value_share: float = 0.0
     """Share of the root's value after the search in the target of the value; the rest is the result
     of the game (AGZ: 0)."""
     surprise_share: float = 0.0
-    """Share of a position's weight in the loss that goes by how far the search moved the policy;
-    the rest is equal for all (KGM: 0.5; AGZ: 0)."""
+    """Share of a position's weight in the loss that is proportional to how far the search moved the
+    policy; the rest is equal for all (KGM: 0.5; AGZ: 0)."""
     average_decay: float | None = None
     """Self-play, matches and engines use a mean of the parameters over the steps, of which each
     step keeps this share; None is the newest parameters (AGZ)."""

@@ -1,4 +1,4 @@
-"""A match between two players, many games side by side on the devices.
+"""A match between two players, many games in parallel on the devices.
 
 Half of the games begin with A to move and half with B, so at every move each player searches
 exactly one half: no position is searched for the wrong player, and both searches always see the
@@ -129,7 +129,7 @@ def make_match(
         more.
       temperature_moves: moves at temperature 1 at the start of each game.
       moves_per_chunk: moves per dispatch, rounded up to an even number; between two dispatches the
-        host looks whether all games are over.
+        host checks whether all games are over.
       mesh: the devices; None is the default device alone.
       new_trees: of A and of B, makes the trees of a search that keeps them from move to move; None
         where every search starts a new one. With one search both are of one kind.
@@ -182,8 +182,8 @@ class Match:
           params_b: B's.
           key: of all draws.
           on_chunk: called with moves played and games finished between two dispatches.
-          openings: int32[ceil(B / 2), L], legal moves that each pair of games begins with, -1
-            behind the last one; None is no opening.
+          openings: int32[ceil(B / 2), L], legal moves that each pair of games begins with, -1 after
+            the last one; None is no opening.
         """
         given = np.full((self.half, 0 if openings is None else openings.shape[1]), -1, np.int32)
         if openings is not None:
@@ -249,68 +249,71 @@ def _compile(
 ) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
     """Return the compiled start, chunk of moves, and collection of what the host needs to know."""
     games, everywhere = meshes.batch_sharded(mesh), meshes.replicated(mesh)
-    play_opening = functools.partial(step_if_any, game)
-
-    def start(keys: Array, openings: Array) -> _Carry:
-        state = game.init()
-        states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (half, *jnp.shape(leaf))), state)
-        if openings.shape[1]:
-            states = jax.lax.scan(
-                lambda states, actions: (jax.vmap(play_opening)(states, actions), None),
-                states,
-                openings.T,
-            )[0]
-        ply, recent = (openings >= 0).sum(axis=1, dtype=jnp.int32), jnp.full((half, 2), -1)
-        return _Carry(states, states, ply, keys, recent, recent, start_trees(half))
-
-    def chunk(
-        params_a: PyTree, params_b: PyTree, carry: _Carry
-    ) -> tuple[_Carry, tuple[_Moves, _Moves]]:
-        carry, (a_moves, b_moves) = jax.lax.scan(
-            lambda carry, step: think(params_a, params_b, carry, step),
-            carry,
-            jnp.arange(length, dtype=jnp.int32),
-        )
-        # At even moves A has the first half of the games, at odd moves the second.
-        even = (jnp.arange(length) % 2 == 0)[:, None]
-        first = jax.tree.map(lambda a, b: jnp.where(even, a, b).T, a_moves, b_moves)
-        second = jax.tree.map(lambda a, b: jnp.where(even, b, a).T, a_moves, b_moves)
-        return carry, (first, second)
-
-    def status(
-        carry: _Carry, moves: tuple[_Moves, _Moves], a_moves_first: Array
-    ) -> tuple[Array, Array, Array, Array]:
-        both = jnp.concatenate(
-            [jax.vmap(game.rewards)(carry.a_to_move), jax.vmap(game.rewards)(carry.b_to_move)]
-        )
-        rewards = jnp.where(a_moves_first, both[:, 0], both[:, 1])
-        over = jnp.concatenate(
-            [
-                jax.vmap(game.is_terminal)(carry.a_to_move),
-                jax.vmap(game.is_terminal)(carry.b_to_move),
-            ]
-        )
-        first, second = moves
-        return (
-            jnp.concatenate([first.action, second.action]),
-            jnp.concatenate([first.value, second.value]),
-            rewards,
-            over,
-        )
-
     # Each device plays its own games: no collective. Only `status` gathers, once per chunk and
     # after it.
     sharded = jax.shard_map(
-        chunk,
+        functools.partial(_play_chunk, think, length),
         mesh=mesh,
         in_specs=(everywhere.spec, everywhere.spec, games.spec),
         out_specs=games.spec,
         check_vma=False,
     )
     return (
-        jax.jit(start, out_shardings=games),
+        jax.jit(functools.partial(_start, game, start_trees, half), out_shardings=games),
         jax.jit(sharded, donate_argnums=2),
-        jax.jit(status, out_shardings=everywhere),
+        jax.jit(functools.partial(_status, game), out_shardings=everywhere),
+    )
+
+
+def _start(
+    game: Game, start_trees: Callable[[int], PyTree], half: int, keys: Array, openings: Array
+) -> _Carry:
+    """Return all games after their openings int32[half, T], the same for both halves."""
+    state = game.init()
+    states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (half, *jnp.shape(leaf))), state)
+    if openings.shape[1]:
+        play_opening = jax.vmap(functools.partial(step_if_any, game))
+        states = jax.lax.scan(
+            lambda states, actions: (play_opening(states, actions), None), states, openings.T
+        )[0]
+    ply, recent = (openings >= 0).sum(axis=1, dtype=jnp.int32), jnp.full((half, 2), -1)
+    return _Carry(states, states, ply, keys, recent, recent, start_trees(half))
+
+
+def _play_chunk(
+    think: Callable[..., Any], length: int, params_a: PyTree, params_b: PyTree, carry: _Carry
+) -> tuple[_Carry, tuple[_Moves, _Moves]]:
+    """Play `length` moves, an even number; return those of the first and of the second half, arrays
+    [H, length]."""
+    carry, (a_moves, b_moves) = jax.lax.scan(
+        lambda carry, step: think(params_a, params_b, carry, step),
+        carry,
+        jnp.arange(length, dtype=jnp.int32),
+    )
+    # At even moves A has the first half of the games, at odd moves the second.
+    even = (jnp.arange(length) % 2 == 0)[:, None]
+    first = jax.tree.map(lambda a, b: jnp.where(even, a, b).T, a_moves, b_moves)
+    second = jax.tree.map(lambda a, b: jnp.where(even, b, a).T, a_moves, b_moves)
+    return carry, (first, second)
+
+
+def _status(
+    game: Game, carry: _Carry, moves: tuple[_Moves, _Moves], a_moves_first: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Return the actions and values of all games, A's rewards, and which games are over."""
+    both = jnp.concatenate(
+        [jax.vmap(game.rewards)(carry.a_to_move), jax.vmap(game.rewards)(carry.b_to_move)]
+    )
+    rewards = jnp.where(a_moves_first, both[:, 0], both[:, 1])
+    over = jnp.concatenate(
+        [jax.vmap(game.is_terminal)(carry.a_to_move), jax.vmap(game.is_terminal)(carry.b_to_move)]
+    )
+    first, second = moves
+    return (
+        jnp.concatenate([first.action, second.action]),
+        jnp.concatenate([first.value, second.value]),
+        rewards,
+        over,
     )
 
 
@@ -345,41 +348,7 @@ def _think(
 ) -> tuple[_Carry, tuple[_Moves, _Moves]]:
     """Let both players move in their half of the games, and swap the halves. At even steps A has
     the first half."""
-
-    def move(
-        search: SearchFn,
-        params: PyTree,
-        key: Array,
-        states: PyTree,
-        previous: PreviousSearch | None,
-    ) -> tuple[_Moves, PyTree, PyTree]:
-        search_key, choice_key = jax.random.split(key)
-        kept = () if previous is None else (previous,)
-        output = search(params, search_key, states, *kept)
-        action = choose(choice_key, output.weights, output.action, carry.ply, temperature_moves)
-        over = jax.vmap(game.is_terminal)(states)
-        moves = _Moves(jnp.where(over, -1, action), jnp.where(over, 0.0, output.value))
-        tree = None if previous is None else output.tree
-        return moves, jax.vmap(game.step)(states, action), tree
-
-    def take_turn(search: SearchFn, trees: PyTree, turn: _Turn) -> tuple[PyTree, tuple[Any, ...]]:
-        if trees is None:
-            return None, move(search, turn.params, turn.key, turn.states, None)[:2]
-
-        def place(leaf: Array) -> tuple[Array | int, ...]:
-            return (0, turn.place, (step + turn.player) % 2, *[0] * (leaf.ndim - 3))
-
-        def read(leaf: Array) -> Array:
-            shape = leaf.shape[3:]
-            return jax.lax.dynamic_slice(leaf, place(leaf), (1, 1, 1, *shape)).reshape(shape)
-
-        def write(leaf: Array, new: Array) -> Array:
-            return jax.lax.dynamic_update_slice(leaf, new[None, None, None], place(leaf))
-
-        previous = PreviousSearch(jax.tree.map(read, trees), turn.recent)
-        moves, played, tree = move(search, turn.params, turn.key, turn.states, previous)
-        return jax.tree.map(write, trees, tree), (moves, played)
-
+    take_turn = functools.partial(_take_turn, game, temperature_moves, carry.ply, step)
     key, key_a, key_b = jax.random.split(carry.keys[0], 3)
     zero, one = jnp.int32(0), jnp.int32(1)
     a = _Turn(zero, zero, carry.a_recent, params_a, key_a, carry.a_to_move)
@@ -400,3 +369,58 @@ def _think(
     )
     after = _Carry(b_states, a_states, carry.ply + 1, key[None], b_recent, a_recent, trees)
     return after, (a_moves, b_moves)
+
+
+def _take_turn(
+    game: Game,
+    temperature_moves: int,
+    ply: Array,
+    step: Array,
+    search: SearchFn,
+    trees: PyTree,
+    turn: _Turn,
+) -> tuple[PyTree, tuple[_Moves, PyTree]]:
+    """Let one player move, and keep its trees of this half, if it has any.
+
+    Returns:
+      The trees; the moves and the states after them.
+    """
+    move = functools.partial(_move, game, temperature_moves, ply, search, turn)
+    if trees is None:
+        return None, move(None)[:2]
+
+    def index(leaf: Array) -> tuple[Array | int, ...]:
+        return (0, turn.place, (step + turn.player) % 2, *[0] * (leaf.ndim - 3))
+
+    def read(leaf: Array) -> Array:
+        shape = leaf.shape[3:]
+        return jax.lax.dynamic_slice(leaf, index(leaf), (1, 1, 1, *shape)).reshape(shape)
+
+    def write(leaf: Array, new: Array) -> Array:
+        return jax.lax.dynamic_update_slice(leaf, new[None, None, None], index(leaf))
+
+    moves, states, tree = move(PreviousSearch(jax.tree.map(read, trees), turn.recent))
+    return jax.tree.map(write, trees, tree), (moves, states)
+
+
+def _move(
+    game: Game,
+    temperature_moves: int,
+    ply: Array,
+    search: SearchFn,
+    turn: _Turn,
+    previous: PreviousSearch | None,
+) -> tuple[_Moves, PyTree, PyTree]:
+    """Search a player's half of the games and play its moves.
+
+    Returns:
+      The moves, the states after them, and the trees; None where they are not kept.
+    """
+    search_key, choice_key = jax.random.split(turn.key)
+    kept = () if previous is None else (previous,)
+    output = search(turn.params, search_key, turn.states, *kept)
+    action = choose(choice_key, output.weights, output.action, ply, temperature_moves)
+    over = jax.vmap(game.is_terminal)(turn.states)
+    moves = _Moves(jnp.where(over, -1, action), jnp.where(over, 0.0, output.value))
+    tree = None if previous is None else output.tree
+    return moves, jax.vmap(game.step)(turn.states, action), tree

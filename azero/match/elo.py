@@ -10,8 +10,9 @@ formula with base e, but the numbers in its text (230 Elo is 79%, and in AlphaGo
 75%) only fit base 10.
 
 Uncertainty is the inverse of the Fisher information of ratings, advantage and draws together. The
-weakest prior that keeps a clean sweep finite goes with it: virtual games, one for each rating to be
-found (Jeffreys' prior, for two players), half won and half lost, spread over the pairs that met.
+prior is the weakest that keeps the rating of a clean sweep finite: virtual games, one for each
+rating to be found (Jeffreys' prior, for two players), half won and half lost, spread over the pairs
+that played.
 """
 
 from __future__ import annotations

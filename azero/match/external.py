@@ -92,9 +92,9 @@ def play_games(
       makers: for every thread, what makes the match's first and second player of a game.
       pairings: the games, in the order in which they are begun.
       timeout: seconds a player may take over a move.
-      clock: of each player at the start of a game; who oversteps it loses. None is none.
+      clock: of each player at the start of a game; a player who exceeds it loses. None is none.
       free_moves: see `play_game`.
-      stop: asked before each new game; True begins no further one.
+      stop: asked before each new game; True starts no further one.
 
     Raises:
       ValueError: a program cannot be started, or an opening is not legal.
@@ -164,26 +164,12 @@ def _play(
             is_timed=clock is not None,
             free_moves=free_moves,
         )
-        margin = _margin(record)
-        is_scored = margin is not None and _passed_twice(record)
-        other_scores = {
-            program.name: (claim, score)
-            for program in (programs if is_scored else ())
-            if (claim := _claim(program)) and (score := parse_score(claim)) not in (None, margin)
-        }
+        margin, cleared, disagreement = _compare_scores(record, programs)
     finally:
         for program in programs:
             program.close()
             active.discard(program)
     seconds = record.seconds if first_is_black else record.seconds[::-1]
-    cleared = _cleared_margin(record) if other_scores else None
-    # Who wins is what counts: stones that both sides leave on the board as dead change the margin
-    # alone.
-    agreed = {
-        score
-        for _, score in other_scores.values()
-        if score == cleared and margin is not None and score * margin > 0
-    }
     return MatchGame(
         number=pairing.number,
         opening=pairing.opening,
@@ -195,15 +181,37 @@ def _play(
         ending=record.ending,
         failed="" if record.failed is None else record.names[record.failed],
         margin=margin,
-        cleared_margin=cleared if agreed else None,
-        disagreement="; ".join(
-            f"{name} says {claim}"
-            for name, (claim, score) in other_scores.items()
-            if score not in agreed
-        ),
+        cleared_margin=cleared,
+        disagreement=disagreement,
         seconds=(round(seconds[0], 2), round(seconds[1], 2)),
         decisions=record.decisions,
     )
+
+
+def _compare_scores(
+    record: PlayedGame, programs: Sequence[ProgramPlayer[Any]]
+) -> tuple[float | None, float | None, str]:
+    """Compare our score of a finished game of Go with what GTP programs claim.
+
+    Returns:
+      `margin`, `cleared_margin` and `disagreement` of a `MatchGame`.
+    """
+    margin = _margin(record)
+    if margin is None or not _passed_twice(record):
+        return margin, None, ""
+    claims = {
+        program.name: (claim, score)
+        for program in programs
+        if (claim := _claim(program)) and (score := parse_score(claim)) not in (None, margin)
+    }
+    cleared = _cleared_margin(record) if claims else None
+    # Who wins is what counts: stones that both sides leave on the board as dead change the margin
+    # alone.
+    agreed = {score for _, score in claims.values() if score == cleared and score * margin > 0}
+    differing = [
+        f"{name} says {claim}" for name, (claim, score) in claims.items() if score not in agreed
+    ]
+    return margin, cleared if agreed else None, "; ".join(differing)
 
 
 def _claim(program: ProgramPlayer[Any]) -> str | None:

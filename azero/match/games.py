@@ -111,7 +111,7 @@ class MatchSummary:
 
 
 def summarise(games: Sequence[MatchGame]) -> MatchSummary:
-    """Return what the games, at least one, say together."""
+    """Return the summary of the games, of which there is at least one."""
     keys: list[Sequence[Hashable]] = [
         (
             ("pair", game.pair) if game.opening is None else ("opening", game.opening),

@@ -124,7 +124,7 @@ class _RunningMatch:
         """Check that no side has failed in all of `games` before its first move.
 
         Raises:
-          ValueError: one has: such games say nothing about anybody's strength.
+          ValueError: one has: such games say nothing about the players' strength.
         """
         for side in self.sides:
             if games and all(game.failed == side.name and _is_silent(game) for game in games):

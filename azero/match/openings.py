@@ -111,7 +111,7 @@ def read_openings(path: Path, game: Game, num_moves: int | None = None) -> list[
     Args:
       path: a game collection (SGF for Go, PGN for chess, CSA or KIF for shogi; see `read_games`
         of each), or a text with the moves of one opening on each line, as people write them ("E5 C3
-        pass", "e2e4 e7e5"), separated by blanks or commas; what follows a # is a remark.
+        pass", "e2e4 e7e5"), separated by blanks or commas; what follows a # is a comment.
       game: the rules.
       num_moves: moves to take of each; None is all of them.
 
@@ -140,8 +140,8 @@ def read_openings(path: Path, game: Game, num_moves: int | None = None) -> list[
 
 
 def draw_openings(game: Game, count: int, plies: int, seed: int) -> list[tuple[int, ...]]:
-    """Return `count` openings of `plies` moves, each drawn evenly from the legal ones; none of them
-    ends the game, and they are all different if that is possible."""
+    """Return `count` openings of `plies` moves, each drawn uniformly from the legal ones; none of
+    them ends the game, and they are all different if that is possible."""
     openings: dict[tuple[int, ...], None] = {}
     random = np.random.default_rng(seed)
     for _ in range(20 * count):

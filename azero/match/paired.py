@@ -11,7 +11,7 @@ from azero.match.score import wilson_interval
 
 @dataclass(frozen=True)
 class PairedScore:
-    """The score of one player and how sure it is."""
+    """The score of one player with its confidence interval."""
 
     score: float
     """Share of the points, draws as half."""
@@ -27,16 +27,16 @@ def paired_score(rewards: Sequence[float], keys: Sequence[Sequence[Hashable]]) -
     """Return the score with an interval that counts groups of games, not games.
 
     Games of a pair are not independent: where moving first wins, one colour each makes the score
-    surer than the games alone; where one opening is played over and over, less sure. The variance
-    of the score is that between the groups (cluster-robust), with one more group that has the
-    variance of independent games, so that a few equal groups do not look certain. The interval is
-    Wilson's for as many independent games as would have this variance, with Student's quantile for
-    the number of groups.
+    more certain than the number of games suggests; where one opening is played over and over, less
+    certain. The variance of the score is that between the groups (cluster-robust), with one more
+    group that has the variance of independent games, so that a few equal groups do not look
+    certain. The interval is Wilson's for as many independent games as would have this variance,
+    with Student's quantile for the number of groups.
 
     Args:
       rewards: +1, 0 or -1 of each game, at least one.
-      keys: of each game what it has in common with others (its opening, its moves): games that
-        share a key are in one group.
+      keys: of each game, what it shares with others (its opening, its moves): games with the same
+        key are in one group.
     """
     points = [(reward + 1) / 2 for reward in rewards]
     games = len(points)

@@ -61,8 +61,8 @@ def match_sgf(game: MatchGame, rules: GameConfig, board: Game, names: tuple[str,
 
 
 def format_thought(decision: Decision, line: Sequence[str], separator: str) -> str:
-    """Return what a player thought of its move: the value for itself in [-1, 1], the visits, the
-    line it expects; nothing if it does not say."""
+    """Return a player's search of its move: the value for itself in [-1, 1], the visits, the line
+    it expects; nothing if it does not say."""
     parts = [] if decision.value is None else [f"value {decision.value:+.3f}"]
     parts += [] if decision.visits is None else [f"visits {decision.visits}"]
     parts += ["line " + " ".join(line)] if line else []

@@ -76,7 +76,7 @@ def play_game(
     names = (first.name, second.name)
     position = Position.start(game) if start is None else start
     decisions: list[Decision] = []
-    seconds = [0.0, 0.0]
+    timekeeper = _Timekeeper(clock, is_timed)
 
     def finish(ending: str, loser: int | None, failed: bool = False) -> PlayedGame:
         rewards = position.rewards
@@ -89,11 +89,11 @@ def play_game(
             ending,
             loser if failed else None,
             tuple(decisions),
-            (seconds[0], seconds[1]),
+            (timekeeper.seconds[0], timekeeper.seconds[1]),
             min(len(opening), len(position.actions)),
         )
 
-    asked, clocks, passes = 0, [clock, clock], max(0, free_moves - 1)
+    asked, passes = 0, max(0, free_moves - 1)
     try:
         for asked in (0, 1):
             players[asked].reset()
@@ -108,20 +108,9 @@ def play_game(
                 passes -= 1
                 decision, observers = Decision(game.num_actions - 1), (0, 1)
             else:
-                began = time.perf_counter()
-                try:
-                    decision = players[mover].choose(position, clocks[mover])
-                finally:
-                    spent = time.perf_counter() - began
-                    seconds[mover] += spent
-                if is_timed:
-                    clocks[mover] = _time_left(clocks[mover], spent)
+                decision = timekeeper.ask(mover, players[mover], position)
                 if decision.action == RESIGN:
                     return finish(f"{names[mover]} resigns", mover)
-                if not (
-                    0 <= decision.action < game.num_actions and position.legal[decision.action]
-                ):
-                    raise PlayerError(f"illegal move {decision.action}")
             decisions.append(decision)
             move, position = Move(position, decision.action), position.play(decision.action)
             for asked in observers:
@@ -129,6 +118,33 @@ def play_game(
     except PlayerError as error:
         return finish(f"{names[asked]}: {error}", asked, failed=True)
     return finish(PLAYED_OUT, None)
+
+
+class _Timekeeper:
+    """Both players' clocks and thinking times."""
+
+    def __init__(self, clock: Clock, is_timed: bool) -> None:
+        self.seconds = [0.0, 0.0]
+        self._clocks, self._is_timed = [clock, clock], is_timed
+
+    def ask(self, mover: int, player: Player, position: Position) -> Decision:
+        """Return a player's legal move or its resignation.
+
+        Raises:
+          PlayerError: it has failed, its time is up, or its move is illegal.
+        """
+        began = time.perf_counter()
+        try:
+            decision = player.choose(position, self._clocks[mover])
+        finally:
+            spent = time.perf_counter() - began
+            self.seconds[mover] += spent
+        if self._is_timed:
+            self._clocks[mover] = _time_left(self._clocks[mover], spent)
+        action, legal = decision.action, position.legal
+        if action != RESIGN and not (0 <= action < len(legal) and legal[action]):
+            raise PlayerError(f"illegal move {action}")
+        return decision
 
 
 def _time_left(clock: Clock, spent: float) -> Clock:

@@ -61,7 +61,7 @@ class MatchRequest:
     """Go: points per side; default the first network's, 19 if both players are programs."""
     suicide: bool | None = None
     """Go: whether suicide is legal; default as in the first network's training, False if both
-    players are programs. Programs must be told separately."""
+    players are programs. Programs must be configured separately."""
     entering_king: bool | None = None
     """Shogi: whether a player who may declare an entering king by the 27-point rule wins; default
     as in the first network's training, True if both are programs."""

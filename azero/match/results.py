@@ -66,11 +66,10 @@ def _of_match(directory: Path) -> list[MatchOutcome]:
 
 
 def _identity(side: dict[str, Any], match: dict[str, Any]) -> str:
-    """Return what tells a player of a match from every other one: its command, its checkpoint, and
-    its search.
+    """Return what identifies a player of a match: its command, its checkpoint, and its search.
 
-    Matches of former versions do not say the search. Between two networks it was the run's own, in
-    many games at once; in all others it was an engine's. Without visits there is none.
+    Matches of former versions do not record the search. Between two networks it was the run's own,
+    in many games at once; in all others it was an engine's. Without visits there is none.
     """
     words = [side["player"], side["iteration"]]
     if side.get("search") is not None:

@@ -18,7 +18,7 @@ def wilson_interval(score: float, games: int, quantile: float = NORMAL_95) -> tu
     """Return the Wilson interval of a score in [0, 1] over `games` games (Wilson 1927, J. Am. Stat.
     Assoc. 22).
 
-    Draws count as half a win; the interval is then on the safe side, for a draw varies less than a
+    Draws count as half a win; the interval is then conservative, because a draw varies less than a
     win or a loss. No games give (0, 1).
 
     Raises:

@@ -32,7 +32,7 @@ class NetworkName(NamedTuple):
     name: str
     """A directory, a network that ships, a file, or an experiment."""
     query: str
-    """Options, what stands behind the question mark."""
+    """Options, the part after the question mark."""
 
 
 def parse_network_name(text: str) -> NetworkName | None:
@@ -40,7 +40,7 @@ def parse_network_name(text: str) -> NetworkName | None:
     directory of a run or of an exported network, its file, or a file of Leela Zero or ONNX. None if
     it is nothing of these.
 
-    A directory that is called like a network that ships is meant by "./NAME".
+    A directory with the name of a network that ships is given as "./NAME".
     """
     kind, _, rest = text.partition(":")
     name, _, query = rest.partition("?")
@@ -73,7 +73,7 @@ def find_directory(text: str) -> Path:
 
 
 def read_visits(text: str) -> int | None:
-    """Return the visits in a network's name, None where it says none (or something else than a
+    """Return the visits in a network's name, None where it has none (or something other than a
     number, which reading the whole name refuses)."""
     named = parse_network_name(text)
     value = "" if named is None else dict(parse_qsl(named.query)).get("visits", "")

@@ -1,5 +1,5 @@
 """Three implementations of a 3x3 convolution: XLA's own, matrix products over unrolled rows, and
-minimal filtering (Winograd) along the rows.
+minimal filtering (Winograd: `azero.networks.minimal_filtering`).
 
 On GPUs and TPUs XLA's is the fastest. On CPUs it reaches the speed of the vector units at best, and
 its gradient much less: bf16 matrix units are used only by matrix products ("dots"), and without
@@ -10,18 +10,21 @@ H, W, F], stride 1, zero padding, no bias.
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable, Sequence
-from fractions import Fraction
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
+from azero.networks.minimal_filtering import (
+    apply_rows,
+    apply_tiles,
+    gradient_rows,
+    prepare_rows,
+    prepare_tiles,
+)
 from azero.types import Array
-
-Matrix = tuple[tuple[float, ...], ...]
 
 
 class Convolution(NamedTuple):
@@ -88,144 +91,26 @@ def _unroll(x: Array) -> list[Array]:
     return [unrolled[:, row : row + height].reshape(-1, 3 * channels) for row in range(3)]
 
 
-_POINTS = {
-    2: (0, 1, -1),
-    3: (0, 1, -1, 2),
-    4: (0, 1, -1, Fraction(1, 2), -2),
-    5: (0, 1, -1, Fraction(1, 2), Fraction(-1, 2), 2),
-}
-"""Finite interpolation points of F(m, 3), chosen for small rounding errors (Lavin and Gray 2015;
-Barabasz et al. 2018)."""
-
-
-def tile_width(width: int) -> int:
-    """Return m, the outputs in a tile of a row of `width` points.
-
-    F(m, 3) takes m + 2 products for m outputs. Of the tiles within a tenth of the fewest products,
-    the smallest has the smallest rounding error.
-    """
-    products = {m: -(-width // m) * (m + 2) for m in _POINTS}
-    return next(m for m in sorted(products) if products[m] <= 1.1 * min(products.values()))
-
-
-@functools.cache
-def minimal_filter(outputs: int) -> tuple[Matrix, Matrix, Matrix]:
-    """Return the matrices (inverse [m, n], kernel [n, 3], forward [n, n]) of F(m, 3), n = m + 2, by
-    Cook and Toom's interpolation.
-
-    For inputs d[n] and a kernel g[3]: inverse @ ((kernel @ g) * (forward @ d)) is the correlation
-    of d with g, m outputs.
-    """
-    points = [Fraction(point) for point in _POINTS[outputs]]
-    others = [[other for other in points if other != point] for point in points]
-    scale = [
-        math.prod((point - other for other in rest), start=Fraction(1))
-        for point, rest in zip(points, others, strict=True)
-    ]
-    infinity = Fraction(0)
-    inverse = [
-        [*(point**power for point in points), Fraction(int(power == outputs - 1))]
-        for power in range(outputs)
-    ]
-    kernel = [
-        [point**power / factor for power in range(3)]
-        for point, factor in zip(points, scale, strict=True)
-    ] + [[infinity, infinity, Fraction(1)]]
-    forward = [[*_polynomial(rest), infinity] for rest in others] + [_polynomial(points)]
-    return _floats(inverse), _floats(kernel), _floats(forward)
-
-
-def _floats(matrix: Sequence[Sequence[Fraction | int]]) -> Matrix:
-    return tuple(tuple(float(entry) for entry in row) for row in matrix)
-
-
-def _polynomial(roots: list[Fraction]) -> list[Fraction]:
-    """Return the coefficients of the monic polynomial with these roots, lowest power first."""
-    coefficients = [Fraction(1)]
-    for root in roots:
-        shifted, scaled = (
-            [Fraction(0), *coefficients],
-            [*(root * c for c in coefficients), Fraction(0)],
-        )
-        coefficients = [a - b for a, b in zip(shifted, scaled, strict=True)]
-    return coefficients
-
-
-def _combine(matrix: Matrix, terms: list[Array]) -> list[Array]:
-    """Return the matrix times the vector of arrays, skipping zeros."""
-
-    def row(coefficients: tuple[float, ...]) -> Array:
-        parts = [
-            term if c == 1.0 else term * c
-            for c, term in zip(coefficients, terms, strict=True)
-            if c != 0.0
-        ]
-        return functools.reduce(jnp.add, parts)
-
-    return [row(coefficients) for coefficients in matrix]
-
-
-def _prepare_winograd(kernel: Array, width: int) -> Array:
-    """Return [..., n, 3C, F]: for every interpolation point one matrix over the three kernel
-    rows."""
-    *stack, _, _, channels, filters = kernel.shape
-    _, transform, _ = minimal_filter(tile_width(width))
-    columns = [kernel[..., column, :, :] for column in range(3)]
-    return jnp.stack(_combine(transform, columns), axis=-4).reshape(
-        *stack, len(transform), 3 * channels, filters
-    )
-
-
-def _apply_winograd(x: Array, weights: Array) -> Array:
-    batch, height, width, _ = x.shape
-    outputs, filters = weights.shape[0] - 2, weights.shape[-1]
-    inverse, _, _ = minimal_filter(outputs)
-    products = lax.dot_general(_at_points(x, outputs), weights, (((2,), (1,)), ((0,), (0,))))
-    products = products.reshape(outputs + 2, batch, height, -1, filters)
-    y = jnp.stack(_combine(inverse, list(products)), axis=3)
-    return y.reshape(batch, height, -1, filters)[:, :, :width]
-
-
-def _gradient_winograd(x: Array, gradient: Array) -> Array:
-    batch, height, width, filters = gradient.shape
-    outputs = tile_width(width)
-    inverse, _, _ = minimal_filter(outputs)
-    tiles = -(-width // outputs)
-    padded = jnp.pad(gradient, ((0, 0), (0, 0), (0, tiles * outputs - width), (0, 0))).reshape(
-        batch, height, tiles, outputs, filters
-    )
-    transposed = tuple(zip(*inverse, strict=True))
-    spread = jnp.stack(
-        _combine(transposed, [padded[:, :, :, output] for output in range(outputs)])
-    ).reshape(outputs + 2, -1, filters)
-    # The smaller factor first: XLA copies the one that it transposes.
-    return lax.dot_general(spread, _at_points(x, outputs), (((1,), (1,)), ((0,), (0,)))).swapaxes(
-        1, 2
-    )
-
-
-def _at_points(x: Array, outputs: int) -> Array:
-    """Return [n, B H T, 3C]: the transformed inputs of the T tiles of each row at each
-    interpolation point, with those of the rows above and below."""
-    height, width, channels = x.shape[1:]
-    _, _, forward = minimal_filter(outputs)
-    tiles = -(-width // outputs)
-    padded = jnp.pad(x, ((0, 0), (1, 1), (1, tiles * outputs + 1 - width), (0, 0)))
-    span = (tiles - 1) * outputs + 1
-    at_points = jnp.stack(
-        _combine(
-            forward, [padded[:, :, start : start + span : outputs] for start in range(outputs + 2)]
-        )
-    )
-    rows = jnp.concatenate([at_points[:, :, row : row + height] for row in range(3)], axis=-1)
-    return rows.reshape(outputs + 2, -1, 3 * channels)
-
-
 CONVOLUTIONS: dict[str, Convolution] = {
     "xla": Convolution(_prepare_xla, _apply_xla, _gradient_xla),
     "dots": Convolution(_prepare_dots, _apply_dots, _gradient_dots),
-    "winograd": Convolution(_prepare_winograd, _apply_winograd, _gradient_winograd),
+    "winograd": Convolution(prepare_rows, apply_rows, gradient_rows),
 }
+
+
+class Forward(NamedTuple):
+    """The parts of an implementation without its gradient."""
+
+    prepare: Callable[[Array, int], Array]
+    apply: Callable[[Array, Array], Array]
+
+
+FOR_INFERENCE: dict[str, Forward] = {
+    "xla": Forward(_prepare_xla, _apply_xla),
+    "dots": Forward(_prepare_dots, _apply_dots),
+    "winograd": Forward(prepare_tiles, apply_tiles),
+}
+"""What inference uses under the same names."""
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))

@@ -34,9 +34,6 @@ _CHUNK_BYTES = 1 << 19
 """Bytes of one layer's activations that a CPU core works on at a time: fastest at 5x5x32 and
 19x19x96 on cores with 1 MB of L2 cache (measured)."""
 
-_BF16_FLAGS = {"amx_bf16", "avx512_bf16", "bf16"}
-"""Names of bf16 matrix and dot-product units in /proc/cpuinfo: Intel AMX, AVX-512, Arm."""
-
 
 def make_resnet(config: ResNetConfig, game: Shapes, platform: str | None = None) -> Network:
     """Make the network of AlphaGo Zero for the planes and moves of `game`.
@@ -148,20 +145,22 @@ def resolve(config: N, platform: str | None = None) -> N:
 
 def _cpu_convolution(config: ConvolutionalConfig) -> Literal["dots", "winograd"]:
     """Return the convolution of CPUs by instruction set and compute type; both were measured with
-    `azero bench network` (docs/speed.md).
+    `azero bench network` and `azero bench inference` (docs/speed.md).
 
     | processor | inference in | convolution |
     |---|---|---|
-    | with bf16 units (AMX, AVX512_BF16, Arm's bf16) | bfloat16 | dots |
+    | with matrix units (AMX) | bfloat16 | dots |
     | with them | float32 | winograd |
-    | AVX-512, AVX2, Arm and others without | either | winograd |
+    | AVX-512 with bf16 products or without, AVX2, Arm and others | either | winograd |
 
-    XLA's own is never chosen: its gradient is several times slower than that of the other two.
+    Products of AVX512_BF16 are not used by XLA itself, and through YNNPACK (`azero.xla_flags`) they
+    are slower than minimal filtering with 32 or 48 filters and 5 to 12% faster with 128. XLA's own
+    convolution is never chosen: its gradient is several times slower than that of the other two.
     """
     return "dots" if config.inference_dtype == "bfloat16" and has_bf16_units() else "winograd"
 
 
 def has_bf16_units() -> bool:
-    """Return whether this machine's CPU multiplies bf16 matrices in hardware, according to
+    """Return whether this machine's CPU has matrix units for bf16 (AMX) that XLA uses, according to
     /proc/cpuinfo; False where there is no such file."""
-    return bool(_BF16_FLAGS & cpu_flags())
+    return "amx_bf16" in cpu_flags()

@@ -7,6 +7,9 @@ trained or folded for inference.
     tower     3x3 convolution; residual blocks of norm, ReLU, 3x3, norm, ReLU, 3x3; norm, ReLU.
     pooling   in every `pool_every`-th block some channels of the first convolution are pooled over
               the board; a linear layer maps them to biases of the other channels.
+    nested    with `inner_blocks` a block is a norm, ReLU, 1x1 convolution to half of the filters,
+              residual blocks, of which the last one pools if the block does, and a norm, ReLU and
+              1x1 convolution back (KGM, 'Nested Bottleneck Residual Nets').
     norms     "batch": batch norms. "fixed": scales and biases, initialised so that the output of
               every norm has a variance of one, and one batch norm at the end of the tower (KGM).
     heads     `azero.networks.pooled_heads`.
@@ -22,7 +25,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from azero.networks.convolution import CONVOLUTIONS, convolve
+from azero.networks.convolution import FOR_INFERENCE, convolve
 from azero.networks.inference import by_chunks
 from azero.networks.network import Network, Outputs, Shapes
 from azero.networks.pooled_heads import fold_heads, head_names, heads, heads_plan
@@ -69,7 +72,7 @@ def pooled_network(
     """
     plan, epsilon = _plan(config, game), config.batch_norm_epsilon
     train_convolve = functools.partial(convolve, config.convolution)
-    fast_convolve = CONVOLUTIONS[config.convolution].apply
+    fast_convolve = FOR_INFERENCE[config.convolution].apply
     train_dtype, inference_dtype = jnp.dtype(config.train_dtype), jnp.dtype(config.inference_dtype)
 
     def make_norms(is_training: bool) -> Callable[[PyTree, PyTree], Norms]:
@@ -121,7 +124,7 @@ def count_groups(config: PooledConfig) -> tuple[int, int]:
 
 def _plan(config: PooledConfig, game: Shapes) -> PyTree:
     """Return the specs of the parameters; those of blocks of the same kind are stacked."""
-    filters, pooled = config.filters, config.pooled_filters
+    filters, pooled = config.block_filters, config.pooled_filters
     others = filters - pooled
     plain = {
         "start": norm_plan(filters),
@@ -136,10 +139,17 @@ def _plan(config: PooledConfig, game: Shapes) -> PyTree:
         "middle": norm_plan(others),
         "second": ParamSpec(HE, (3, 3, others, filters)),
     }
+    if config.inner_blocks:
+        inner_plain = {"plain": stacked(plain, config.inner_blocks)}
+        inner_pooling: PyTree = {"pooling": pooling}
+        if config.inner_blocks > 1:
+            inner_pooling["plain"] = stacked(plain, config.inner_blocks - 1)
+        plain = _nested_plan(config.filters, filters, inner_plain)
+        pooling = _nested_plan(config.filters, filters, inner_pooling)
     groups, left = count_groups(config)
     plan = {
-        "stem": ParamSpec(HE, (3, 3, game.num_planes, filters)),
-        "end": norm_plan(filters),
+        "stem": ParamSpec(HE, (3, 3, game.num_planes, config.filters)),
+        "end": norm_plan(config.filters),
         **heads_plan(config, game),
     }
     if groups:
@@ -149,6 +159,17 @@ def _plan(config: PooledConfig, game: Shapes) -> PyTree:
     if left:
         plan["left"] = stacked(plain, left)
     return plan
+
+
+def _nested_plan(outer: int, inner: int, blocks: PyTree) -> PyTree:
+    """Return the specs of a nested bottleneck of `blocks`, from `outer` filters to `inner` ones."""
+    return {
+        "start": norm_plan(outer),
+        "reduce": ParamSpec(HE, (outer, inner)),
+        "inner": blocks,
+        "end": norm_plan(inner),
+        "expand": ParamSpec(HE, (inner, outer)),
+    }
 
 
 def _fix_variance(config: PooledConfig, params: PyTree) -> PyTree:
@@ -167,9 +188,18 @@ def _fix_variance(config: PooledConfig, params: PyTree) -> PyTree:
         "left": index[index.size - left :],
     }
 
+    def scale_norm(norm: PyTree, variance: Array) -> PyTree:
+        return {**norm, "scale": norm["scale"] / variance[..., None] ** 0.5}
+
     def scaled(block: PyTree, number: Array) -> PyTree:
-        start = block["start"]
-        return {**block, "start": {**start, "scale": start["scale"] / number[..., None] ** 0.5}}
+        block = {**block, "start": scale_norm(block["start"], number)}
+        if "inner" not in block:
+            return block
+        count = config.inner_blocks
+        plain = jnp.arange(1, count + ("pooling" not in block["inner"]), dtype=jnp.float32)
+        variances = {"plain": plain, "pooling": jnp.float32(count)}
+        inner = {name: scaled(layer, variances[name]) for name, layer in block["inner"].items()}
+        return {**block, "inner": inner, "end": scale_norm(block["end"], jnp.float32(count + 1))}
 
     return {
         name: scaled(layer, numbers[name]) if name in numbers else layer
@@ -181,29 +211,41 @@ def _forward(mode: _Mode, params: PyTree, stats: PyTree, planes: Array) -> tuple
     """Return the network's outputs for planes [B, H, W, C], and its new running statistics."""
 
     def block(x: Array, layer: tuple[PyTree, PyTree]) -> tuple[Array, PyTree]:
-        params, norms = layer[0], mode.make_norms(*layer)
-        y = _convolve(mode, jax.nn.relu(norms("start", x)), params["first"])
-        if "pooled_bias" in params:
-            y, _ = bias_by_pooled(norms, params["pooled_bias"], y)
+        (params, stats), norms = layer, mode.make_norms(*layer)
+        y = jax.nn.relu(norms("start", x))
+        inner_stats: PyTree = {}
+        if "inner" in params:
+            y = _pointwise(mode, y, params["reduce"])
+            y, inner_stats = group(y, layers_of(params["inner"], stats.get("inner", {})))
+            y = _pointwise(mode, jax.nn.relu(norms("end", y)), params["expand"])
         else:
-            y = jax.nn.relu(norms("middle", y))
-        y = _convolve(mode, y, params["second"]).astype(jnp.float32)
-        return (x.astype(jnp.float32) + y).astype(mode.dtype), norms.new_stats
+            y = _convolve(mode, y, params["first"])
+            if "pooled_bias" in params:
+                y, _ = bias_by_pooled(norms, params["pooled_bias"], y)
+            else:
+                y = jax.nn.relu(norms("middle", y))
+            y = _convolve(mode, y, params["second"])
+        new_stats = norms.new_stats | ({"inner": inner_stats} if inner_stats else {})
+        return (x.astype(jnp.float32) + y.astype(jnp.float32)).astype(mode.dtype), new_stats
 
     def group(x: Array, layers: dict[str, tuple[PyTree, PyTree]]) -> tuple[Array, PyTree]:
         new_stats = {}
         if "plain" in layers:
             x, new_stats["plain"] = lax.scan(block, x, layers["plain"], unroll=mode.unroll)
-        x, new_stats["pooling"] = block(x, layers["pooling"])
-        return x, new_stats
+        if "pooling" in layers:
+            x, new_stats["pooling"] = block(x, layers["pooling"])
+        return x, {name: layer for name, layer in new_stats.items() if layer}
+
+    def layers_of(params: PyTree, stats: PyTree) -> dict[str, tuple[PyTree, PyTree]]:
+        return {
+            name: (params[name], stats.get(name, {}))
+            for name in ("plain", "pooling", "left")
+            if name in params
+        }
 
     x = _convolve(mode, planes, params["stem"])
     new_stats: dict[str, PyTree] = {}
-    layers = {
-        name: (params[name], stats.get(name, {}))
-        for name in ("plain", "pooling", "left")
-        if name in params
-    }
+    layers = layers_of(params, stats)
     left = layers.pop("left", None)
     if layers:
         x, new_stats = lax.scan(group, x, layers, unroll=mode.unroll)
@@ -220,13 +262,18 @@ def _convolve(mode: _Mode, x: Array, weights: Array) -> Array:
     return mode.convolve(x.astype(mode.dtype), weights.astype(mode.dtype))
 
 
+def _pointwise(mode: _Mode, x: Array, weights: Array) -> Array:
+    """Return a 1x1 convolution of the tower by weights [C, F], in the tower's dtype."""
+    return jnp.dot(x.astype(mode.dtype), weights.astype(mode.dtype))
+
+
 def _fold(config: PooledConfig, board_width: int, params: PyTree, stats: PyTree) -> PyTree:
     """Return the inference parameters: norms right after a convolution are folded into it, others
     become a scale and a bias; 3x3 kernels are prepared for the board and cast."""
     epsilon = config.batch_norm_epsilon
 
     def prepare(kernel: Array) -> Array:
-        weights = CONVOLUTIONS[config.convolution].prepare(kernel, board_width)
+        weights = FOR_INFERENCE[config.convolution].prepare(kernel, board_width)
         return weights.astype(jnp.dtype(config.inference_dtype))
 
     def fold_norm(layer: PyTree, running: PyTree, name: str) -> PyTree:
@@ -234,18 +281,29 @@ def _fold(config: PooledConfig, board_width: int, params: PyTree, stats: PyTree)
         return {"scale": scale, "bias": bias}
 
     def fold_block(layer: PyTree, running: PyTree) -> PyTree:
+        start = fold_norm(layer, running, "start")
+        if "inner" in layer:
+            inner = fold_blocks(layer["inner"], running.get("inner", {}))
+            return {
+                **layer,
+                "start": start,
+                "inner": inner,
+                "end": fold_norm(layer, running, "end"),
+            }
         folded = fold_first(layer, running, epsilon)
         kernels = {name: prepare(folded[name]) for name in ("first", "second")}
-        return {**folded, **kernels, "start": fold_norm(layer, running, "start")}
+        return {**folded, **kernels, "start": start}
 
-    blocks = {
-        name: fold_block(params[name], stats.get(name, {}))
-        for name in ("plain", "pooling", "left")
-        if name in params
-    }
+    def fold_blocks(layers: PyTree, running: PyTree) -> PyTree:
+        return {
+            name: fold_block(layers[name], running.get(name, {}))
+            for name in ("plain", "pooling", "left")
+            if name in layers
+        }
+
     return {
         "stem": prepare(params["stem"]),
-        **blocks,
+        **fold_blocks(params, stats),
         "end": fold_norm(params, stats, "end"),
         **fold_heads(params, stats, epsilon),
     }

@@ -61,7 +61,7 @@ def init_params(plan: PyTree, key: Array) -> PyTree:
 def stacked(plan: PyTree, *sizes: int) -> PyTree:
     """Return the `ParamSpec`s of a stack of `plan`."""
     return jax.tree.map(
-        lambda leaf: leaf._replace(stack=sizes),
+        lambda leaf: leaf._replace(stack=(*sizes, *leaf.stack)),
         plan,
         is_leaf=lambda node: isinstance(node, ParamSpec),
     )

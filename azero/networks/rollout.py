@@ -91,13 +91,11 @@ def init_weights(groups: Sequence[Group], pattern_bits: int) -> PyTree:
     }
 
 
-def sum_weights(params: PyTree, numbers: Sequence[Array | None]) -> Array:
+def sum_weights(params: PyTree, numbers: Sequence[Array]) -> Array:
     """Return the logits float32[...] of moves with the given numbers uint32[...], one for each of
-    the first GROUPS; None skips a group."""
-    total = jnp.zeros(next(number.shape for number in numbers if number is not None), jnp.float32)
+    the first GROUPS."""
+    total = jnp.zeros(numbers[0].shape, jnp.float32)
     for group, number in zip(GROUPS, numbers, strict=False):
-        if number is None:
-            continue
         weights = params[group.name]
         if group.size is None:
             index = number >> (32 - int(np.log2(weights.size)))

@@ -50,8 +50,8 @@ class ConvolutionalConfig(NetworkConfig):
     inference_dtype: Literal["float32", "bfloat16"] = "bfloat16"
     """Compute type of the tower in self-play and evaluation."""
     convolution: Literal["auto", "xla", "dots", "winograd"] = "auto"
-    """How 3x3 convolutions are computed: XLA's own, matrix products over rows (CPUs with bf16
-    units), minimal filtering (other CPUs), or by shape and kind of processor. A run keeps what it
+    """How 3x3 convolutions are computed: XLA's own, matrix products over rows (CPUs with
+    matrix units), minimal filtering (other CPUs), or by kind of processor. A run keeps what it
     began with."""
 
     def __post_init__(self) -> None:
@@ -125,15 +125,18 @@ class PooledConfig(ResidualConfig):
     """batch: batch norms everywhere. fixed: scales and biases that begin so that the variance stays
     what it is, and one batch norm at the end of the tower (KGM)."""
     pool_every: int = 2
-    """Every so many-th residual block pools over the board (KG: 2 or 3 blocks of the tower in
+    """Period of the residual blocks that pool over the board (KG: 2 or 3 blocks of the tower in
     all)."""
     pool_filters: int | None = None
     """Channels of a pooling block's first convolution that are pooled; by default a quarter of
-    `filters` (KG: 64 of 256)."""
+    the convolution's (KG: 64 of 256)."""
+    inner_blocks: int = 0
+    """Nested bottlenecks: every block is a 1x1 convolution to half of `filters`, so many residual
+    blocks there, and a 1x1 convolution back (KGM; its networks "nbt" have 2). 0: plain blocks."""
     head_filters: int = 32
     """Filters of the heads' 1x1 convolutions (KG: 32 with a tower of 96 or 128)."""
     score_hidden: int = 32
-    """Hidden units behind the logit of a score, in games of points and a pass."""
+    """Hidden units before the logit of a score, in games of points and a pass."""
     batch_norm_momentum: float = 0.95
     """Share of the old running statistics kept at each training step."""
     batch_norm_epsilon: float = 1e-5
@@ -143,18 +146,29 @@ class PooledConfig(ResidualConfig):
         super().__post_init__()
         check_range(self, "network", "filters", 2)
         check_range(self, "network", "pool_every pool_filters head_filters score_hidden", 1)
+        check_range(self, "network", "inner_blocks", 0)
+        check(
+            self.inner_blocks == 0 or (self.filters % 2 == 0 and self.filters > 2),
+            "network.inner-blocks: network.filters is even and at least 4 then, not "
+            f"{self.filters}",
+        )
         check_range(self, "network", "batch_norm_momentum", 0, 1)
         check_range(self, "network", "batch_norm_epsilon", 0, above=True)
         check(
-            self.pooled_filters < self.filters,
-            f"network.pool-filters is below network.filters, {self.filters}, not "
-            f"{self.pool_filters}",
+            self.pooled_filters < self.block_filters,
+            "network.pool-filters is below the filters of a 3x3 convolution, "
+            f"{self.block_filters}, not {self.pool_filters}",
         )
+
+    @property
+    def block_filters(self) -> int:
+        """Return the filters of the 3x3 convolutions of the blocks."""
+        return self.filters // 2 if self.inner_blocks else self.filters
 
     @property
     def pooled_filters(self) -> int:
         """Return `pool_filters` or what it is by default."""
-        return max(1, self.filters // 4) if self.pool_filters is None else self.pool_filters
+        return max(1, self.block_filters // 4) if self.pool_filters is None else self.pool_filters
 
 
 @dataclass(frozen=True)

@@ -171,7 +171,7 @@ class Module(NamedTuple):
         return lines
 
     def counts(self) -> Counter[str]:
-        """Return how often each instruction stands in the program text, the starts of asynchronous
+        """Return how often each instruction occurs in the program text, the starts of asynchronous
         collectives under the plain name."""
         opcodes = Counter(instruction.opcode for instruction in self._all())
         for name in COLLECTIVES:

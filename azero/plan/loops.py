@@ -1,8 +1,8 @@
 """How often the loops of a compiled program run.
 
 The TPU compiler does not print it. A loop over a fixed range counts upwards in its state until it
-meets a constant, so both ends can be looked up, through the copies and the states of outer loops in
-which the compiler carries constants along.
+reaches a constant, so both ends can be looked up, through the copies and the states of outer loops
+in which the compiler carries constants along.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The optimised program carries an estimate of the cycles of one run for most instructions. Added up,
 with loops as often as they run, and divided by the clock rate, they are a profile that needs no
-TPU. Beside each line stands the roofline of the same instructions (`azero.plan.cost`).
+TPU. Each line also has the roofline time of the same instructions (`azero.plan.cost`).
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def profile(module: Module, rates: Rates, clock: float) -> Profile:
 
 
 def _is_work(instruction: Instruction) -> bool:
-    """Return whether an instruction makes more than a number, not beside others."""
+    """Return whether an instruction makes more than a number and does not overlap with others."""
     is_asynchronous = instruction.opcode.endswith("-start")
     is_number = all(array.size == 1 for array in instruction.arrays)
     return not (is_free(instruction) or is_asynchronous or is_number)
@@ -125,8 +125,8 @@ def _longest_first(times: dict[K, Time]) -> dict[K, Time]:
 def _executed(
     module: Module, counter: Counter, name: str, runs: float
 ) -> Iterator[tuple[Instruction, str, float]]:
-    """Yield the instructions that work in a run of computation `name`, where each stands, and how
-    often it runs."""
+    """Yield the instructions that work in a run of computation `name`, where each is, and how often
+    it runs."""
     for instruction in module.computations[name].values():
         called = counter.called(instruction, name)
         if called is None:

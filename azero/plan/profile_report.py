@@ -1,4 +1,4 @@
-"""A program's profile as tables, plain values and a picture."""
+"""A program's profile as tables, plain values and an image."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def profile_json(found: Profile) -> dict[str, Any]:
 
 
 def save_picture(path: Path, title: str, profiles: Mapping[str, Profile]) -> None:
-    """Write a picture with a bar for each program, divided into its parts; the suffix says which
+    """Write an image with a bar for each program, divided into its parts; the suffix determines the
     format.
 
     Raises:

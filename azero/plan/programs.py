@@ -15,7 +15,7 @@ from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
 from azero.chips import Topology, topology_devices
-from azero.data.sample import unpack
+from azero.data.sample import sample_shapes, unpack
 from azero.games.game import Game
 from azero.settings import Config
 from azero.train.estimate import games_at_once
@@ -71,7 +71,11 @@ class PlannedPrograms:
             self._carry = split(
                 jax.eval_shape(loop.programs.selfplay_at(0).init, self._key, self._starts)
             )
-        self._samples, self._batch = split(loop.sample_shapes()), split(loop.batch_shapes())
+        samples = sample_shapes(
+            loop.game, config.learner.batch_size, config.learner.needs_auxiliary_targets
+        )
+        self._samples = split(samples)
+        self._batch = split(jax.eval_shape(lambda packed: unpack(loop.game, packed), samples))
         keeps_another = plays and (config.evaluation.gate or config.evaluation.games > 0)
         self._other = self._train.variables if keeps_another else None
 

@@ -140,7 +140,7 @@ def _assumptions(
     efficiency: float,
     length: float,
 ) -> list[str]:
-    """Return what the times rest on, one sentence each."""
+    """Return the assumptions behind the times, one sentence each."""
     lines = [
         "roofline: every instruction of the optimised program at the chip's peak bf16 rate or its "
         "full memory bandwidth, whichever takes longer, in sequence; loops with their known trip "

@@ -5,48 +5,43 @@ them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, cast, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 from urllib.parse import parse_qsl
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 
 from azero.checkpoint import load_settings, load_variables
 from azero.games.game import Game
-from azero.games.go.rollouts.playouts import make_play_out
-from azero.games.go.rollouts.replies import make_replying_play_out, no_replies
+from azero.games.go.rollouts.playouts import Rollouts, Starts
 from azero.games.go.rules import Go
 from azero.games.settings import GameConfig
 from azero.networks.network import Network
-from azero.networks.rollout import NUM_GROUPS, sum_weights
+from azero.networks.rollout import NUM_GROUPS
 from azero.networks.settings import Rollout2016Config
 from azero.players.play_style import ALPHAGO2016
 from azero.players.searches import eyes_last_leaf
 from azero.players.thinking import Limits, check_same_board
 from azero.players.tree_player import TreePlayer
-from azero.search.leaf import (
-    SymmetryLeafFn,
-    ignore_symmetry,
-    policy_rollout_leaf,
-    symmetry_network_leaf,
-)
-from azero.search.single.mixed import AskFn, MixedEvaluator, MixSettings, make_ask
+from azero.search.leaf import SymmetryLeafFn, symmetry_network_leaf
+from azero.search.single.mixed import MixedEvaluator, MixSettings, RolloutFn, make_ask
+from azero.search.single.packed import PackedPosition, states_of, unpack_on_host
 from azero.search.single.parallel import TreeSettings
-from azero.search.single.remembering import RememberingRollouts
 from azero.search.single.selection import AlphaGo2016, FirstPlay
 from azero.settings import Config
 from azero.types import PyTree
 
 FORM = (
-    '"apv:DIR?visits=800&lambda=0.5&threshold=40&c-puct=5&beta=0.67&fpu=zero'
-    '&batch=16&policy-batch=16&replies=0&adaptive=0", '
+    '"apv:DIR?visits=800&lambda=0.5&threshold=40&c-puct=5&beta=0.67'
+    '&priors=network&fpu=zero&batch=16&policy-batch=16&replies=0&adaptive=0", '
     '"apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800"'
 )
 KINDS = {"policy": "policy2016", "value": "value2016", "rollout": "rollout2016", "tree": "tree2016"}
 """The network of each part."""
+Priors = Literal["network", "tree", "uniform"]
 _VIRTUAL_LOSS = 3
 """n_vl (AG16: 3)."""
 _BATCH = 16
@@ -80,6 +75,9 @@ class ApvSpec:
     """Exploration; None is AG16's 5, which is for many thousand rollouts."""
     beta: float | None = None
     """Exponent that softens the policy network's priors; None is AG16's 0.67."""
+    priors: Priors | None = None
+    """Where priors come from: "network" (None, AG16), the policy network; "tree", the tree policy
+    alone (AG16 Extended Data Table 7: no policy network); "uniform", all moves alike."""
     fpu: FirstPlay | None = None
     """Q of an unvisited move: "zero" (None, AG16) or "parent", the mean of the others, for few
     rollouts."""
@@ -109,7 +107,7 @@ class ApvSpec:
 
     @property
     def name(self) -> str:
-        """How results call it."""
+        """Its name in results."""
         directory = self.policy.parent if self.policy.name == _EXPORTED else self.policy
         parts = [f"alphago2016 {self.label or directory.name}"]
         parts += [] if self.visits is None else [f"{self.visits} visits"]
@@ -119,6 +117,7 @@ class ApvSpec:
             for name in ("c_puct", "beta")
             if getattr(self, name) is not None
         ]
+        parts += [] if self.priors is None else [f"priors {self.priors}"]
         parts += [] if self.fpu is None else [f"fpu {self.fpu}"]
         parts += ["replies"] if self.has_replies else []
         parts += ["adaptive"] if self.is_adaptive else []
@@ -147,6 +146,8 @@ class ApvSpec:
     def mix_settings(self) -> MixSettings:
         """How leaves are evaluated."""
         given = self._given("threshold", "beta", "policy_batch")
+        if self.priors in ("tree", "uniform"):
+            given = {"beta": 1.0, **given}  # beta is the policy network's
         asks_values = self.rule.mixing < 1.0
         return MixSettings(asks_values=asks_values, is_adaptive=self.is_adaptive, **given)
 
@@ -210,6 +211,7 @@ _SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "c-puct": ("c_puct", float),
     "beta": ("beta", float),
     "lambda": ("mixing", float),
+    "priors": ("priors", str),
     "fpu": ("fpu", str),
     **{
         name: (field, lambda value: {"0": False, "1": True}[value])
@@ -226,7 +228,8 @@ def _setting(key: str, value: str) -> dict[str, Any]:
       ValueError, KeyError: there is no such setting, or no such value.
     """
     name, read = _SETTINGS[key]
-    if not value or (key == "fpu" and value not in get_args(FirstPlay)):
+    words = {"fpu": FirstPlay, "priors": Priors}
+    if not value or (key in words and value not in get_args(words[key])):
         raise ValueError(value)
     if read is int and not value.isdigit():
         raise ValueError(value)
@@ -287,19 +290,30 @@ def _load_evaluator(spec: ApvSpec, game: Go, trained: GameConfig, seed: int) -> 
     """Load the networks as the evaluator of a tree of `game`."""
     parts = {part: _load(directory) for part, directory in spec.directories.items()}
     settings, batch = spec.mix_settings, spec.tree_settings.batch
-    policy = parts["policy"]
+    rollouts = parts["rollout"] if "rollout" in parts else _untrained_rollouts(trained)
+    tree = parts.get("tree", rollouts)
+    if spec.priors == "uniform":
+        tree = _untrained_rollouts(trained)
+    asks_network = spec.priors not in ("tree", "uniform")
+    policy = parts["policy"] if asks_network else tree
     leaf = eyes_last_leaf(game, policy.leaf)  # the networks of 2016 have no pass
     # Without a value network nothing asks for values in the search; the policy network's, which
     # are 0, stand for them elsewhere.
-    value = parts.get("value", policy)
-    value_leaf = value.leaf if "value" in parts else leaf
-    rollouts = parts["rollout"] if "rollout" in parts else _untrained_rollouts(trained)
-    tree = parts.get("tree", rollouts)
-    make_rollouts = _replying_rollouts if spec.has_replies else _rollouts
+    value = parts.get("value", parts["policy"])
+    value_leaf = value.leaf if "value" in parts else eyes_last_leaf(game, value.leaf)
+    tree_leaf = eyes_last_leaf(game, tree.leaf)
     return MixedEvaluator(
-        make_ask(policy.game, leaf, policy.params, batch=settings.policy_batch, seed=seed),
+        make_ask(
+            policy.game,
+            leaf,
+            policy.params,
+            batch=settings.policy_batch,
+            seed=seed,
+            random_symmetry=asks_network,
+        ),
         make_ask(value.game, value_leaf, value.params, batch=batch, seed=seed + 1),
-        make_rollouts(game, rollouts, tree, batch, seed + 2),
+        make_ask(tree.game, tree_leaf, tree.params, batch=batch, seed=seed, random_symmetry=False),
+        make_rollouts(game, rollouts.params, spec.has_replies, seed + 2),
         settings,
         batch,
     )
@@ -325,36 +339,24 @@ def _load(directory: Path) -> _Part:
 
 
 def _untrained_rollouts(trained: GameConfig) -> _Part:
-    """Return the rollout policy that draws its moves evenly."""
+    """Return the rollout policy that draws its moves uniformly."""
     game = make_go(trained.replace(planes=NUM_GROUPS["rollout2016"]))
     network = Rollout2016Config(pattern_bits=4).build(game)
     return _Part(cast(Game, game), network, network.fold(network.init(jax.random.key(0))))
 
 
-def _rollouts(game: Go, rollouts: _Part, tree: _Part, batch: int, seed: int) -> AskFn:
-    """Return what plays rollouts, with the tree policy's priors."""
-    infer, play_out = tree.network.infer, make_play_out(game, sum_weights)
-    leaf = policy_rollout_leaf(
-        tree.game,
-        lambda params, planes: infer(params[0], planes),
-        lambda params, key, states: play_out(params[1], key, states),
-    )
-    masked = ignore_symmetry(eyes_last_leaf(game, leaf))
-    params = (tree.params, rollouts.params)
-    return make_ask(tree.game, masked, params, batch=batch, seed=seed, random_symmetry=False)
+def make_rollouts(game: Go, params: PyTree, has_replies: bool, seed: int) -> RolloutFn:
+    """Return what plays rollouts by the policy with the parameters `params`.
 
+    Raises:
+      ValueError: they are too large, or not numbers.
+    """
+    komi = game.komi if has_replies else None
+    rollouts = Rollouts(game.board_shape, params, reply_komi=komi, seed=seed)
 
-def _replying_rollouts(game: Go, rollouts: _Part, tree: _Part, batch: int, seed: int) -> AskFn:
-    """Return what plays rollouts with a table of last good replies, with the tree's priors."""
-    infer, play_out = tree.network.infer, make_replying_play_out(game, sum_weights)
+    def begin(positions: Sequence[PackedPosition]) -> Callable[[], np.ndarray]:
+        states = unpack_on_host(game, states_of(positions))
+        played = rollouts.begin(Starts.of(states, game.num_points))
+        return lambda: played().leads
 
-    def leaf(
-        params: PyTree, key: jax.Array, states: PyTree, table: jax.Array
-    ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        logits, _ = infer(params[0], jax.vmap(tree.game.observe)(states))
-        outcome, table = play_out(params[1], key, states, table)
-        return logits, jnp.where(states.to_play == 0, outcome, -outcome), table
-
-    masked, params = eyes_last_leaf(game, leaf), (tree.params, rollouts.params)
-    table = no_replies(game.num_points)
-    return RememberingRollouts(tree.game, masked, params, table, batch=batch, seed=seed)
+    return begin

@@ -21,9 +21,9 @@ _LEAST_HORIZON = 10
 class Clock(NamedTuple):
     """The time of one player before its move. Without arguments there is no limit.
 
-    Main time is used first. Then come periods: Japanese ones are given again for every move that
-    ends within one, and `periods` of them may be used up; a Canadian one is for `period_moves`
-    moves together. Without periods the main time is all there is (absolute time).
+    Main time is used first. Then come periods: Japanese ones are restored by every move that ends
+    within one, and `periods` of them may be used up; a Canadian one is for `period_moves` moves
+    together. Without periods the main time is all there is (absolute time).
     """
 
     seconds_per_move: float | None = None
@@ -98,7 +98,7 @@ class TimeControl:
 
     @property
     def is_set(self) -> bool:
-        """Whether games are played by the clock."""
+        """Whether games are timed."""
         return self.seconds_per_move is not None or self.main_time is not None
 
     def clock(self) -> Clock:
@@ -115,7 +115,7 @@ class TimeControl:
         """Check the combination of the values.
 
         Raises:
-          ValueError: it is no time control.
+          ValueError: it is not a time control.
         """
         if self.seconds_per_move is not None and self != TimeControl(self.seconds_per_move):
             raise ValueError("seconds-per-move excludes main-time, increment and periods")
@@ -148,14 +148,14 @@ def thinking_seconds(
 
     The main time is divided over the moves that the player still has on such a board, and at
     least over a sixth as many as there are points. A Japanese period is used at every move, since
-    what is left of it is lost; further ones are a reserve that stays. A Canadian one is shared out
-    over its moves. The lag is kept back.
+    what is left of it is lost; further ones are kept in reserve. A Canadian one is divided over its
+    moves. The lag is subtracted.
 
     Args:
       clock: before the move.
       num_moves: moves played in the game, of both sides.
       num_points: points (squares) of the board.
-      lag_seconds: kept back from every limit.
+      lag_seconds: subtracted from every limit.
       own_moves: moves over which the main time is divided; None is by the board, as above.
     """
     limit = clock.limit_seconds
@@ -184,7 +184,7 @@ def thinking_seconds(
 
 
 def _with_period(clock: Clock, share: float, lag_seconds: float) -> float:
-    """Return the time for a move with a Japanese period behind the main time: at least the period
+    """Return the time for a move with a Japanese period after the main time: at least the period
     where that costs nothing or little."""
     main = clock.main_seconds or 0.0
     if main < clock.period_seconds:

@@ -74,7 +74,7 @@ class GtpProgram:
         self._program.close(lambda: self.ask("quit", QUIT_SECONDS))
 
     def _await_answer(self, command: str, deadline: float) -> str:
-        """Return the first line of the answer to the last command, passing over everything before
+        """Return the first line of the answer to the last command, skipping everything before
         it."""
         starts = (f"={self._number}", f"?{self._number}")
         while True:
@@ -99,12 +99,12 @@ class GtpPlayer(ProgramPlayer[GtpProgram]):
         """Make a player; nothing is started before `reset`.
 
         Args:
-          name: what reports call this player.
+          name: the name of this player in reports.
           command: the words of the command line.
           size: points per side of the board.
           komi: points added to White's area.
           timeout: seconds that the program may take over an answer.
-          clock: its clock at the start of a game, which it is told; None is none.
+          clock: its clock at the start of a game, which is sent to it; None is none.
         """
         super().__init__(name, command, lambda words: GtpProgram(words, timeout), timeout)
         self._clock = clock
@@ -141,7 +141,7 @@ class GtpPlayer(ProgramPlayer[GtpProgram]):
             raise PlayerError(f"illegal move: {error}") from error
 
     def observe(self, move: Move) -> None:
-        """Tell the program the opponent's move.
+        """Send the opponent's move to the program.
 
         Raises:
           PlayerError: the program failed or refused a move that our rules allow.
@@ -171,11 +171,11 @@ class GtpPlayer(ProgramPlayer[GtpProgram]):
 
 
 def _time_settings(clock: Clock, knows: Callable[[str], bool]) -> str:
-    """Return the GTP command that tells a program its clock.
+    """Return the GTP command that sets a program's clock.
 
     Byo-yomi with several periods and increments have no command in the protocol. Programs that know
-    neither kgs-time_settings nor kata-time_settings are told of one period, or of no increment,
-    which is less than they have.
+    neither kgs-time_settings nor kata-time_settings are sent one period, or no increment, which is
+    less than they have.
     """
     if clock.seconds_per_move is not None:
         # The protocol has whole seconds, and period 0 would mean no limit at all.

@@ -51,7 +51,7 @@ class UciPlayer(ProgramPlayer[ExternalProgram]):
         """Make a player; nothing is started before `reset`.
 
         Args:
-          name: what reports call this player.
+          name: the name of this player in reports.
           command: the words of the command line.
           game: chess, which is played by UCI, or shogi, by USI. A game begins with the first
             position that the player is shown.
@@ -72,7 +72,7 @@ class UciPlayer(ProgramPlayer[ExternalProgram]):
         self._moves: list[str] = []
 
     def reset(self) -> None:
-        """Restart the program and tell it the options.
+        """Restart the program and send it the options.
 
         Raises:
           ValueError: the program cannot be started, or has no such option.
@@ -133,7 +133,7 @@ class UciPlayer(ProgramPlayer[ExternalProgram]):
         return self._bad_moves >= RESIGN_MOVES
 
     def observe(self, move: Move) -> None:
-        """Take note of a move; the next question tells the program all of them."""
+        """Note a move; the next request sends all of them to the program."""
         self._begin(move.position)
         self._moves.append(move.name)
 
@@ -158,7 +158,7 @@ class GnuShogiPlayer(ProgramPlayer[ExternalProgram]):
         """Make a player; nothing is started before `reset`.
 
         Args:
-          name: what reports call this player.
+          name: the name of this player in reports.
           command: the words of the command line.
           depth: plies it looks ahead; None leaves it to its own clock of five minutes.
           timeout: seconds that the program may take to answer.
@@ -199,7 +199,7 @@ class GnuShogiPlayer(ProgramPlayer[ExternalProgram]):
             raise PlayerError(f"illegal move: {error}") from error
 
     def observe(self, move: Move) -> None:
-        """Tell the program a move.
+        """Send a move to the program.
 
         Raises:
           PlayerError: the program failed or refused a move that our rules allow.

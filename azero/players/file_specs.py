@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from azero.games.settings import GameConfig
-from azero.interop.onnx_file import OnnxNetwork
+from azero.interop.onnx_file import Backend, OnnxNetwork
 from azero.players.play_style import PlayStyle
 from azero.players.searches import Constants, symmetry_of, with_eyes_last
 from azero.players.tree_player import TreePlayer
 from azero.search.leaf import outside_leaf
 from azero.search.single.parallel import TreeSettings
 
-FORMS = '"leela:FILE?visits=400&search=engine", "onnx:FILE?visits=400"'
+FORMS = '"leela:FILE?visits=400&search=engine", "onnx:FILE?visits=400&backend=openvino"'
 
 
 @dataclass(frozen=True)
@@ -30,24 +30,27 @@ class LeelaSpec:
 
     @property
     def name(self) -> str:
-        """How results call it."""
+        """Its name in results."""
         name = self.file.name.removesuffix(".gz").removesuffix(".txt")
         return ", ".join([f"leela {name}", *search_words(self.visits, self.search, self.constants)])
 
 
 @dataclass(frozen=True)
 class OnnxSpec:
-    """An ONNX file of ours as a player, evaluated by ONNX Runtime (`azero.interop.onnx_file`). It
-    has one search, the engine's."""
+    """An ONNX file of ours as a player, evaluated by ONNX Runtime or OpenVINO
+    (`azero.interop.onnx_file`). It has one search, the engine's."""
 
     file: Path
     visits: int | None = None
     """Visits of a move; None is the player's default."""
+    backend: Backend = "onnxruntime"
+    """What evaluates the network."""
 
     @property
     def name(self) -> str:
-        """How results call it."""
-        return ", ".join([f"onnx {self.file.stem}", *search_words(self.visits, None)])
+        """Its name in results."""
+        how = [] if self.backend == "onnxruntime" else [self.backend]
+        return ", ".join([f"onnx {self.file.stem}", *how, *search_words(self.visits, None)])
 
 
 def search_words(visits: int | None, search: str | None, constants: Constants = ()) -> list[str]:
@@ -76,9 +79,10 @@ def load_onnx(
       seed: of all random draws.
 
     Raises:
-      ValueError: there is no such file, or `azero checkpoint --export-onnx` did not write it.
+      ValueError: there is no such file, `azero checkpoint --export-onnx` did not write it, or the
+        backend is not installed.
     """
-    network = OnnxNetwork(spec.file)
+    network = OnnxNetwork(spec.file, spec.backend)
     config = network.config
     game = (config.game if rules is None else rules.seen_as(config.game)).build()
     tree = tree or TreeSettings(symmetry=symmetry_of(config))

@@ -56,5 +56,5 @@ class Player(Protocol):
         ...
 
     def observe(self, move: Move) -> None:
-        """Take note of a move of the opponent."""
+        """Note a move of the opponent."""
         ...

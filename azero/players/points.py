@@ -1,4 +1,4 @@
-"""Points and owners as a network with score and ownership heads expects them."""
+"""Points and owners as predicted by a network with score and ownership heads."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def points_estimator(
         points = jnp.arange(-game.num_points, game.num_points + 1, dtype=jnp.float32)
         mean = jnp.sum(chances * points)
         stdev = jnp.sqrt(jnp.maximum(jnp.sum(chances * points**2) - mean**2, 0.0))
-        # A pass has no owner: zero stands in its place to turn the board back.
+        # A pass has no owner: zero is put in its place to transform the board back.
         owners = jnp.tanh(heads["ownership"]).reshape(len(symmetries), -1)
         owners = jnp.pad(owners, ((0, 0), (0, 1)))
         back = jax.vmap(game.inverse_transform_policy)(owners, symmetries).mean(axis=0)

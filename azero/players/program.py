@@ -60,7 +60,7 @@ def find_program(name: str) -> str:
 
 
 class ExternalProgram:
-    """A program that is spoken to in lines over its standard input and output.
+    """A program controlled by lines over its standard input and output.
 
     A program that failed is killed together with its children, because its further output cannot be
     trusted.
@@ -107,7 +107,7 @@ class ExternalProgram:
         return "\n".join(self._complaints)
 
     def send(self, line: str, what: str, seconds: float = SEND_SECONDS) -> None:
-        """Send one line; `what` is what messages call it.
+        """Send one line; `what` is its name in messages.
 
         Raises:
           PlayerError: the program has ended, or does not read the line in time and is killed; the
@@ -237,7 +237,7 @@ class ProgramPlayer(Generic[P]):
         """Make the player; nothing is started before `restart`.
 
         Args:
-          name: what reports call this player.
+          name: the name of this player in reports.
           command: the words of the command line.
           start: starts a program from its words.
           timeout: seconds that the program may take over an answer.

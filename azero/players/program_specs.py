@@ -35,7 +35,7 @@ class GtpSpec:
 
     @property
     def name(self) -> str:
-        """How results call it."""
+        """Its name in results."""
         return Path(self.command[0]).name
 
     @property
@@ -58,12 +58,12 @@ class UciSpec:
 
     @property
     def name(self) -> str:
-        """How results call it."""
+        """Its name in results."""
         shown = [f"{name} {value}" for name, value in self.options if name != "UCI_LimitStrength"]
         return ", ".join([Path(self.command[0]).name, *shown, *([self.go] if self.go else [])])
 
     def by_clock(self) -> UciSpec:
-        """Return the program in a match by the clock: without limits of its own it is told the
+        """Return the program in a match by the clock: without limits of its own it is sent the
         time."""
         return dataclasses.replace(self, go="") if self.go == _DEFAULT_GO else self
 
@@ -83,7 +83,7 @@ class GnuShogiSpec:
 
     @property
     def name(self) -> str:
-        """How results call it."""
+        """Its name in results."""
         return Path(self.command[0]).name + ("" if self.depth is None else f", depth {self.depth}")
 
     @property

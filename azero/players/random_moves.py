@@ -1,4 +1,4 @@
-"""A player of random moves, for measuring against nothing."""
+"""A player of random moves, as a baseline."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class RandomMovesSpec:
 
     experiment: str
     visits: int | None = None
-    """Without a meaning here: it does not search."""
+    """Without meaning here: it does not search."""
 
     @property
     def name(self) -> str:
-        """How results call it."""
+        """Its name in results."""
         return "random moves"
 
     @property

@@ -26,7 +26,7 @@ imply certainty."""
 def lower_bounds(node: Node, rule: Rule) -> np.ndarray:
     """Return lower confidence bounds of the tried moves, at least -1: float64[tried].
 
-    AlphaGo of 2016 has none: its values are no means of what was backed up.
+    AlphaGo of 2016 has none: its values are not means of backed-up values.
     """
     if isinstance(rule, AlphaGo2016):
         return rule.values(node)
@@ -62,7 +62,7 @@ def describe_moves(
     rule: Rule,
     order: Sequence[int],
 ) -> tuple[MoveInfo, ...]:
-    """Return what the tree knows of the tried moves in `order`.
+    """Return the tree's statistics of the tried moves in `order`.
 
     `evaluation` has the priors among all legal moves.
     """
@@ -73,8 +73,19 @@ def describe_moves(
         action, visits = int(node.actions[edge]), int(node.visits[edge])
         line = principal_variation(node, edge)
         value, bound = float(values[edge]), float(lower[edge])
-        infos.append(MoveInfo(action, visits, value, priors[action], bound, *line))
+        parts = _parts(node, edge) if isinstance(rule, AlphaGo2016) else (None, None)
+        infos.append(MoveInfo(action, visits, value, priors[action], bound, *line, *parts))
     return tuple(infos)
+
+
+def _parts(node: Node, edge: int) -> tuple[float | None, float | None]:
+    """Return W_v / N_v and W_r / N_r of an edge (AG16); None where there is no value yet."""
+    counts = node.edges[edge]
+    pairs = (("network_sums", "network_visits"), ("sums", "visits"))
+    network, rollout = (
+        float(counts[total] / counts[number]) if counts[number] else None for total, number in pairs
+    )
+    return network, rollout
 
 
 class Variation(NamedTuple):

@@ -129,7 +129,7 @@ def tree_settings(
     tree: dict[str, Any] = {name: int(value) for name, value in constants if name in TREE_CONSTANTS}
     if search == ENGINE:
         # An accelerator evaluates one batch while the host gathers the next; on a CPU both compete.
-        overlaps = jax.default_backend() != "cpu" and tree.get("virtual_loss", 1) <= 1
+        overlaps = jax.default_backend() != "cpu" and tree.get("virtual_loss", 0) <= 1
         rule = rule_of(settings, num_actions)
         return TreeSettings(rule=rule, symmetry=symmetry, overlaps=overlaps, **tree)
     if tree:

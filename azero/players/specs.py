@@ -4,10 +4,11 @@ programs."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple, get_args
 from urllib.parse import parse_qsl
 
 import jax
@@ -17,7 +18,7 @@ from azero.experiment import load
 from azero.games.game import Game
 from azero.games.settings import GameConfig
 from azero.interop.leela import read_leela, read_leela_settings
-from azero.interop.onnx_file import OnnxNetwork
+from azero.interop.onnx_file import Backend, OnnxNetwork
 from azero.models.naming import NetworkName, parse_network_name
 from azero.models.registry import find_network, list_names
 from azero.networks.network import Network
@@ -81,7 +82,7 @@ class CheckpointSpec:
 
     @property
     def name(self) -> str:
-        """How results call it."""
+        """Its name in results."""
         iteration = [] if self.iteration is None else [f"iteration {self.iteration}"]
         search = search_words(self.visits, self.search, self.constants)
         return ", ".join([self.workdir.name, *iteration, *search])
@@ -89,8 +90,8 @@ class CheckpointSpec:
 
 @dataclass(frozen=True)
 class RandomNetSpec:
-    """The network of an experiment before it has learned anything, as a player: for trying programs
-    out."""
+    """The network of an experiment before it has learned anything, as a player: for testing
+    programs."""
 
     experiment: str
     seed: int = 0
@@ -107,7 +108,7 @@ class RandomNetSpec:
 
     @property
     def name(self) -> str:
-        """How results call it."""
+        """Its name in results."""
         return ", ".join(
             [
                 f"random {self.experiment}",
@@ -184,20 +185,24 @@ class _Kind(NamedTuple):
     """The options that the name of a network may have."""
 
     spec: Callable[..., ThinkerSpec]
-    """Makes the player of a place and the options."""
+    """Makes the player of a location and the options."""
     place: Callable[[str], Any]
-    """Returns the place that a name means."""
+    """Returns the location that a name refers to."""
     numbers: tuple[str, ...]
     """Options with a number."""
     has_search: bool = True
     """Whether it has a choice of searches."""
+    words: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    """Options with a word, and the words."""
 
 
 _KINDS = {
     "checkpoint": _Kind(CheckpointSpec, Path, ("visits", "iteration")),
     "model": _Kind(CheckpointSpec, find_network, ("visits",)),
     "leela": _Kind(LeelaSpec, Path, ("visits",)),
-    "onnx": _Kind(OnnxSpec, Path, ("visits",), has_search=False),
+    "onnx": _Kind(
+        OnnxSpec, Path, ("visits",), has_search=False, words={"backend": get_args(Backend)}
+    ),
     "random-net": _Kind(RandomNetSpec, str, ("visits", "seed", "blocks", "filters")),
     "random": _Kind(RandomMovesSpec, str, (), has_search=False),
 }
@@ -214,7 +219,7 @@ def _known(text: str) -> str:
 
 def _options(text: str, named: NetworkName) -> dict[str, Any]:
     """Return the options in the query of the player's name `text`."""
-    _, _, numbers, has_search = _KINDS[named.kind]
+    _, _, numbers, has_search, words = _KINDS[named.kind]
     query, options = named.query, dict[str, Any]()
     constants = dict[str, float]()
     for name, value in parse_qsl(query, keep_blank_values=True):
@@ -224,8 +229,11 @@ def _options(text: str, named: NetworkName) -> dict[str, Any]:
             constants[constant] = _number(text, name, value)
         elif name in numbers and value.isdigit():
             options[name] = int(value)
+        elif value in words.get(name, ()):
+            options[name] = value
         else:
             known = [f"{number}=NUMBER" for number in numbers] or ["no options"]
+            known += [f"{word}={'|'.join(allowed)}" for word, allowed in words.items()]
             known += [f"search={'|'.join(SEARCHES)}", "settings of it"] if has_search else []
             raise ValueError(
                 f"{name}={value} in {text!r} is not understood; a {named.kind} takes "
@@ -261,7 +269,7 @@ def resolve(spec: ThinkerSpec) -> tuple[ThinkerSpec, Config]:
     if isinstance(spec, LeelaSpec):
         return spec, read_leela_settings(spec.file)
     if isinstance(spec, OnnxSpec):
-        return spec, OnnxNetwork(spec.file).config
+        return spec, OnnxNetwork(spec.file, spec.backend).config
     if not isinstance(spec, CheckpointSpec):
         return spec, spec.config
     if not spec.workdir.is_dir():

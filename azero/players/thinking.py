@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop thinking: at the first limit that is met. None for no limit; without any limit
-    only `should_stop` ends it."""
+    """When to stop thinking: at the first limit that is reached. None for no limit; without any
+    limit only `should_stop` ends it."""
 
     visits: int | None = None
     """Total visits of the root, including those kept from earlier moves."""
@@ -111,6 +111,11 @@ class MoveInfo:
     """The principal variation, beginning with this move."""
     line_visits: tuple[int, ...]
     """Visits of each move of the variation."""
+    network_value: float | None = None
+    """The mean of the value network's values below the move, where rollouts are counted apart
+    (AlphaGo of 2016) and there is any."""
+    rollout_value: float | None = None
+    """The mean result of the rollouts; the same."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +138,21 @@ class Analysis:
     """Mean length of this search's descents; 0 without any."""
     deepest: int = 0
     """Length of the longest of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class ThinkOptions:
+    """What a search reports, what stops it besides its limits, and which moves it leaves out."""
+
+    should_stop: Callable[[], bool] = lambda: False
+    """Asked after every batch of leaves; must be cheap."""
+    on_progress: Callable[[Analysis], None] | None = None
+    """Called about every `progress_seconds`, and at the end."""
+    progress_seconds: float = 1.0
+    restriction: Restriction | None = None
+    """The moves that are left out; None is nothing. A position below the root without a legal move
+    that is left is not searched further and has the network's value, as in KataGo. The statistics
+    of a deep one are not kept in the tree."""
 
 
 def empty_analysis(position: Position, value: float = 0.0, seconds: float = 0.0) -> Analysis:
@@ -166,24 +186,14 @@ class Thinker(Protocol):
         self,
         position: Position,
         limits: Limits,
-        *,
-        should_stop: Callable[[], bool] = lambda: False,
-        on_progress: Callable[[Analysis], None] | None = None,
-        progress_seconds: float = 1.0,
-        restriction: Restriction | None = None,
+        options: ThinkOptions = ThinkOptions(),
     ) -> Analysis:
-        """Search `position` until a limit is met or `should_stop()` is true, which is asked after
-        every batch of leaves.
+        """Search `position` until a limit is reached or `options.should_stop()` is true.
 
         Args:
-          position: the position; if it follows from the last one thought about, the tree is kept.
+          position: the position; if it follows from the last one searched, the tree is kept.
           limits: see `Limits`. A position that is over gives an analysis without moves.
-          should_stop: asked after every batch; must be cheap.
-          on_progress: called about every `progress_seconds`, and at the end.
-          progress_seconds: time between calls of `on_progress`.
-          restriction: what the search leaves out; None is nothing. A position below the root in
-            which it leaves no legal move is not searched further and is worth what the network says
-            of it, as in KataGo. Nothing of a deep one stays in the tree that is kept.
+          options: see `ThinkOptions`.
 
         Raises:
           ValueError: the restriction leaves no legal move in `position`.

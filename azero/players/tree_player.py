@@ -23,6 +23,7 @@ from azero.players.thinking import (
     Analysis,
     Limits,
     Restriction,
+    ThinkOptions,
     check_same_board,
     empty_analysis,
 )
@@ -57,8 +58,8 @@ class TreePlayer:
           evaluator: evaluates up to `settings.batch` positions together.
           settings: of the search.
           style: how moves are chosen.
-          name: what reports call this player.
-          seed: of drawn moves; the draws run on from game to game.
+          name: the name of this player in reports.
+          seed: of sampled moves; the draws continue from game to game.
           points: estimates scores and owners; None where the network cannot.
           draws: estimates the probability of a draw; the same.
         """
@@ -143,7 +144,7 @@ class TreePlayer:
         def is_decided() -> bool:
             return is_timed and self.style.stop_early and self._is_decided(began, limits, position)
 
-        analysis = self.think(position, limits, should_stop=is_decided)
+        analysis = self.think(position, limits, ThinkOptions(should_stop=is_decided))
         if self._gives_up(analysis):
             return Decision(RESIGN, analysis.value)
         action = self._pick(analysis, len(position.actions))
@@ -154,15 +155,11 @@ class TreePlayer:
         self,
         position: Position,
         limits: Limits,
-        *,
-        should_stop: Callable[[], bool] = lambda: False,
-        on_progress: Callable[[Analysis], None] | None = None,
-        progress_seconds: float = 1.0,
-        restriction: Restriction | None = None,
+        options: ThinkOptions = ThinkOptions(),  # noqa: B008
     ) -> Analysis:
         """Search `position` as `Thinker` says.
 
-        A search that meets `max_nodes` stops there, and a warning says so. One batch is the
+        A search that reaches `max_nodes` stops there, and a warning says so. One batch is the
         smallest step, so `seconds` is kept to within one batch.
 
         Raises:
@@ -173,7 +170,7 @@ class TreePlayer:
         began = shown = time.perf_counter()
         if position.is_over:
             return empty_analysis(position, position.rewards[position.to_play])
-        tree, whole, root = self._place(position, restriction)
+        tree, whole, root = self._place(position, options.restriction)
         first_visits = root.total_visits
 
         def analyse() -> Analysis:
@@ -182,17 +179,19 @@ class TreePlayer:
 
         def on_batch() -> None:
             nonlocal shown
-            if on_progress is not None and time.perf_counter() - shown >= progress_seconds:
+            if options.on_progress is None:
+                return
+            if time.perf_counter() - shown >= options.progress_seconds:
                 shown = time.perf_counter()
-                on_progress(analyse())
+                options.on_progress(analyse())
 
-        self._search(tree, root, limits, began, should_stop, on_batch)
+        self._search(tree, root, limits, began, options.should_stop, on_batch)
         tree.finish()
         if root is not whole:
             tree.root = merge(whole, root)
         analysis = analyse()
-        if on_progress is not None:
-            on_progress(analysis)
+        if options.on_progress is not None:
+            options.on_progress(analysis)
         return analysis
 
     def evaluate(self, position: Position, symmetry: int | None = None) -> tuple[np.ndarray, float]:
@@ -330,7 +329,7 @@ class TreePlayer:
         """Return a tree for one search under a restriction.
 
         It and the kept tree together keep within `max_nodes`; a kept tree that would leave it less
-        than half of them is forgotten.
+        than half of them is dropped.
         """
         if 2 * self._tree.num_nodes > self._settings.max_nodes:
             self._tree.clear()
@@ -347,7 +346,7 @@ class TreePlayer:
         should_stop: Callable[[], bool],
         on_batch: Callable[[], None],
     ) -> None:
-        """Search from `root` until a limit is met, or to the end of the rule's plan.
+        """Search from `root` until a limit is reached, or to the end of the rule's plan.
 
         `limits.seconds` run since `began`.
         """
@@ -375,7 +374,7 @@ class TreePlayer:
     def _plan(self, root: Node, limits: Limits) -> tuple[Iterator[list[int]], bool]:
         """Return the root's edges to visit, batch by batch, and whether the search ends with them.
 
-        Only the Gumbel search plans ahead; without a number of visits it goes on by its rule.
+        Only the Gumbel search plans ahead; without a number of visits it continues by its rule.
         """
         rule = self._settings.rule
         if not isinstance(rule, Gumbel):
@@ -408,7 +407,7 @@ class TreePlayer:
         first_visits: int,
         began: float,
     ) -> Analysis:
-        """Return what the tree knows of `root`, of whose moves `whole` has all."""
+        """Return the analysis of `root`; `whole` has all of its moves."""
         rule = self._settings.rule
         order = order_moves(root, rule, self.style.choice)
         value, raw_value = rule.value(root), whole.own_value

@@ -6,7 +6,7 @@ rules.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -20,7 +20,7 @@ CELL = 24
 MARGIN = 20
 """Units around the board, for the coordinates."""
 LARGEST_SQUARE = 0.5
-"""Side of the square of a certain owner, in cells: it leaves the stone under it to be seen."""
+"""Side of the square of a certain owner, in cells; the stone under it stays visible."""
 
 
 def positions(game: StoredGame) -> list[str]:
@@ -40,8 +40,8 @@ def positions(game: StoredGame) -> list[str]:
 
 
 def _capture(board: list[str], columns: int, point: int, other: str) -> None:
-    """Take the opponent's chains that `point` left without a liberty off the board, then the own
-    one, if it has none."""
+    """Remove the opponent's chains that `point` left without a liberty, then its own chain if that
+    has none."""
     for neighbour in _neighbours(point, columns, len(board)):
         if board[neighbour] == other:
             _remove_dead(board, columns, neighbour)
@@ -141,9 +141,37 @@ def draw_position(
     return _frame(game, "position with a better line", stones)
 
 
+def draw_labels(board: np.ndarray, labels: Mapping[int, float], label: str) -> str:
+    """Return a position of Go as an SVG with whole numbers on points, the largest one marked.
+
+    Args:
+      board: int8[H, W], 1 for Black's stones, -1 for White's.
+      labels: by action; a pass is left out, and so is a number that is less than half.
+      label: what the board is called where it is not seen.
+    """
+    rows, columns = board.shape
+    game = StoredGame("go", (rows, columns), (), (0.0, 0.0))
+    drawn = [
+        _draw_stone(game, point, "X" if value > 0 else "O", None, False)
+        for point, value in enumerate(board.reshape(-1).tolist())
+        if value
+    ]
+    best = max(labels, key=lambda action: labels[action], default=None)
+    for action, number in labels.items():
+        if action >= rows * columns or number < 0.5:
+            continue
+        x, y = centre(game, action)
+        kind = "label best" if action == best else "label"
+        drawn.append(
+            f'<g class="{kind}"><circle cx="{x}" cy="{y}" r="{CELL * 0.42:.1f}"/>'
+            f'<text x="{x}" y="{y}" dy=".35em">{number:.0f}</text></g>'
+        )
+    return _frame(game, label, drawn)
+
+
 def draw_ownership(board: np.ndarray, ownership: np.ndarray) -> str:
     """Return a position of Go as an SVG with a square on every point in the colour of its expected
-    owner; the area of a square grows with how sure that is.
+    owner; the area of a square grows with its certainty.
 
     Args:
       board: int8[H, W], 1 for Black's stones, -1 for White's.

@@ -24,7 +24,7 @@ from azero.report.pieces import start_of
 from azero.selfplay.targets import policy_room
 
 _SEPARATORS = {".sgf": "", ".pgn": "\n", ".csa": "/\n"}
-"""What stands between games in a collection: SGF's grammar of collections, a blank line (PGN
+"""Separator between games in a collection: SGF's grammar of collections, a blank line (PGN
 standard, section 8.2.1), a line of one slash (CSA 2.2)."""
 
 

@@ -25,11 +25,11 @@ TENSORBOARD = "tensorboard"
 
 class MetricsWriter:
     """Writes `metrics.jsonl`, `events.jsonl`, sample games and TensorBoard files, and sends numbers
-    to Weights & Biases; every row is on its way to the disk when its method returns.
+    to Weights & Biases; every row has been passed to the operating system when its method returns.
 
-    What the system refuses to write (a full disk) is left out, with one warning: a record ends no
-    run. Of several hosts only the lead writes; on the others the methods do nothing, for they would
-    write the same rows into the same files.
+    Rows that cannot be written (a full disk) are dropped, with one warning; they do not end the
+    run. With several hosts only the lead host writes; on the others the methods do nothing, because
+    they would write the same rows into the same files.
     """
 
     def __init__(
@@ -38,8 +38,8 @@ class MetricsWriter:
         resume_iteration: int = 0,
         open_wandb: Callable[[], WandbRun] | None = None,
     ) -> None:
-        """Open the files of `workdir` to go on after `resume_iteration`; rows and samples of later
-        iterations, which will be played again, are dropped.
+        """Open the files of `workdir` to continue after `resume_iteration`; rows and samples of
+        later iterations, which will be played again, are dropped.
 
         `open_wandb` begins or resumes the run at Weights & Biases; None sends nothing there.
         """
@@ -63,8 +63,8 @@ class MetricsWriter:
         )
 
     def _attempt(self, write: Callable[[], None]) -> None:
-        """Call `write`; what the system refuses is left out, and the first time a warning comes of
-        it."""
+        """Call `write`; if the system refuses, the row is dropped, the first time with a
+        warning."""
         try:
             write()
         except (OSError, StorageError) as error:
@@ -145,14 +145,13 @@ class MetricsWriter:
 class _Board:
     """A TensorBoard file, written in the calling thread.
 
-    tensorboardX's `SummaryWriter` hands events to a thread of its own, which ends at the first
-    error of the disk; from the eleventh event on, adding one then waits for ever (tensorboardX
-    2.6.4).
+    tensorboardX's `SummaryWriter` hands events to its own thread, which ends at the first disk
+    error; from the eleventh event on, adding one then blocks forever (tensorboardX 2.6.4).
     """
 
     def __init__(self, directory: Path, purge_step: int | None) -> None:
-        """Begin a file in `directory`; TensorBoard forgets what files before it say of `purge_step`
-        and later ones."""
+        """Begin a file in `directory`; TensorBoard ignores what earlier files have from
+        `purge_step` on."""
         directory.mkdir(parents=True, exist_ok=True)
         self._file = EventsWriter(str(directory / "events"))
         if purge_step is not None:

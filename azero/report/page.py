@@ -18,8 +18,8 @@ from azero.data.run_files import RunData, StoredGame, load_run
 from azero.match.arena import rate_checkpoints
 from azero.report.boards import CELL, DRAWN, MARGIN, draw_board, move_names, positions
 from azero.report.match_tables import ShownMatch, checkpoint_matches, program_matches
-from azero.report.pieces import DiagramNotation, draw_pieces, first_mover_begins, follow, notation
-from azero.report.plots import Series, line_chart
+from azero.report.pieces import NOTATIONS, DiagramNotation, draw_pieces, first_mover_begins, follow
+from azero.report.plots import Chart, Series, line_chart
 from azero.report.schema import METRICS
 from azero.report.templates import load_template
 from azero.selfplay.resignation import NEVER
@@ -130,7 +130,7 @@ def report_path(workdir: Path, out: Path | None) -> Path:
 
 
 def status(data: RunData) -> str:
-    """Say in a line how far the run is."""
+    """Return a line on the progress of the run."""
     total = data.config.get("run", {}).get("iterations")
     if not data.metrics:
         return "nothing has been logged yet"
@@ -241,7 +241,7 @@ def draw_charts(charts: Mapping[str, Sequence[Series]]) -> list[Markup]:
     iteration compiles."""
     return [
         Markup('<figure class="chart"><figcaption>{}</figcaption>{}</figure>').format(
-            title, Markup(line_chart(title, series, clip="seconds" in title.lower()))
+            title, Markup(line_chart(Chart(title, series), clip="seconds" in title.lower()))
         )
         for title, series in charts.items()
     ]
@@ -273,7 +273,7 @@ def _lines(metrics: Sequence[Row], keys: Sequence[tuple[str, str]]) -> list[Seri
 
 
 def _numbers(metrics: Sequence[Row], key: str) -> list[float]:
-    """Return the values of a metric, NaN where there is none; "nobody resigns" is none."""
+    """Return the values of a metric, NaN where there is none; "nobody resigns" counts as none."""
     values = [_number(row.get(key)) for row in metrics]
     lowest = NEVER if key == "resign_threshold" else -math.inf
     return [value if value > lowest else math.nan for value in values]
@@ -301,7 +301,7 @@ def _chosen_samples(
 
 def sample_view(index: int, iteration: int, game: StoredGame) -> dict[str, Any]:
     """Return what the page shows of a game, and the steps for its script."""
-    how = notation(game.game)
+    how = NOTATIONS.get(game.game)
     first, second = ("Black", "White") if how is None else how.sides
     is_first = how is None or first_mover_begins(game)
     values = [_first_view(value, ply + (not is_first)) for ply, value in enumerate(game.values)]

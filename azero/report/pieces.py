@@ -63,82 +63,15 @@ class DrawnGame(NamedTuple):
     hands: list[str]
 
 
-def notation(name: str) -> DiagramNotation | None:
-    """Return how a game's pieces are shown; None if it has none."""
-    chess_pieces = dict(zip("KQRBNP", "♚♛♜♝♞♟", strict=True))
-    colours = ("White", "Black")
-
-    def pieces_of(board: Any) -> Sequence[str]:
-        return str(board.pieces)
-
-    def none_in_hand(board: Any) -> str:
-        return ""
-
-    if name == "chess":
-        return DiagramNotation(
-            chess_text.START,
-            chess_text.board_of_fen,
-            pieces_of,
-            chess_text.format_san,
-            none_in_hand,
-            chess_text.format_fen,
-            chess_text.board_of_state,
-            chess_text.format_uci,
-            chess_pieces,
-            "abcdefgh",
-            "12345678",
-            colours,
-            False,
-        )
-    if name == "minichess":
-        return DiagramNotation(
-            minichess_text.START,
-            minichess_text.board_of_fen,
-            pieces_of,
-            minichess_text.format_uci,
-            none_in_hand,
-            minichess_text.format_fen,
-            minichess_text.board_of_state,
-            minichess_text.format_uci,
-            chess_pieces,
-            "abcde",
-            "12345",
-            colours,
-            False,
-        )
-    if name == "shogi":
-        return DiagramNotation(
-            shogi_sfen.START,
-            shogi_text.board_of_sfen,
-            _shogi_pieces,
-            shogi_text.format_usi,
-            _hands,
-            shogi_text.format_sfen,
-            shogi_text.board_of_state,
-            shogi_text.format_usi,
-            {chr(ord("@") + code): PIECES[shogi_text.letter_of(code)] for code in KINDS},
-            "987654321",
-            "ihgfedcba",
-        )
-    if name == "animal_shogi":
-        return DiagramNotation(
-            animal_text.START,
-            animal_text.board_of_sfen,
-            pieces_of,
-            animal_text.format_move,
-            _hands,
-            animal_text.format_sfen,
-            animal_text.board_of_state,
-            animal_text.format_move,
-            dict(zip("CEGLH", "ひぞきらに", strict=True)),
-            "abc",
-            "1234",
-            ("the first player", "the second player"),
-        )
-    return None
+def _letters(board: Any) -> Sequence[str]:
+    return str(board.pieces)
 
 
-def _shogi_pieces(board: Any) -> Sequence[str]:
+def _no_hands(board: Any) -> str:
+    return ""
+
+
+def _shogi_letters(board: Any) -> Sequence[str]:
     """Return one letter a square: A for a pawn, B for a lance ... in the order of the codes."""
     letters = {shogi_text.letter_of(code): chr(ord("@") + code) for code in KINDS}
     return [
@@ -161,10 +94,73 @@ def _hands(board: Any) -> str:
     )
 
 
+_CHESS_PIECES = dict(zip("KQRBNP", "♚♛♜♝♞♟", strict=True))
+NOTATIONS = {
+    "chess": DiagramNotation(
+        start=chess_text.START,
+        read=chess_text.board_of_fen,
+        pieces=_letters,
+        name=chess_text.format_san,
+        hands=_no_hands,
+        write=chess_text.format_fen,
+        of_state=chess_text.board_of_state,
+        by_squares=chess_text.format_uci,
+        glyphs=_CHESS_PIECES,
+        files="abcdefgh",
+        ranks="12345678",
+        sides=("White", "Black"),
+        is_turned=False,
+    ),
+    "minichess": DiagramNotation(
+        start=minichess_text.START,
+        read=minichess_text.board_of_fen,
+        pieces=_letters,
+        name=minichess_text.format_uci,
+        hands=_no_hands,
+        write=minichess_text.format_fen,
+        of_state=minichess_text.board_of_state,
+        by_squares=minichess_text.format_uci,
+        glyphs=_CHESS_PIECES,
+        files="abcde",
+        ranks="12345",
+        sides=("White", "Black"),
+        is_turned=False,
+    ),
+    "shogi": DiagramNotation(
+        start=shogi_sfen.START,
+        read=shogi_text.board_of_sfen,
+        pieces=_shogi_letters,
+        name=shogi_text.format_usi,
+        hands=_hands,
+        write=shogi_text.format_sfen,
+        of_state=shogi_text.board_of_state,
+        by_squares=shogi_text.format_usi,
+        glyphs={chr(ord("@") + code): PIECES[shogi_text.letter_of(code)] for code in KINDS},
+        files="987654321",
+        ranks="ihgfedcba",
+    ),
+    "animal_shogi": DiagramNotation(
+        start=animal_text.START,
+        read=animal_text.board_of_sfen,
+        pieces=_letters,
+        name=animal_text.format_move,
+        hands=_hands,
+        write=animal_text.format_sfen,
+        of_state=animal_text.board_of_state,
+        by_squares=animal_text.format_move,
+        glyphs=dict(zip("CEGLH", "ひぞきらに", strict=True)),
+        files="abc",
+        ranks="1234",
+        sides=("the first player", "the second player"),
+    ),
+}
+"""How the pieces of a game are shown, by its name; other games have none."""
+
+
 def start_of(name: str, frame: Sequence[int]) -> str:
     """Return the position of a frame of the game `name` in FEN or SFEN; empty if the game has no
-    pieces. What may be taken in passing is not in a frame of chess."""
-    how = notation(name)
+    pieces. A frame of chess does not hold the en passant square."""
+    how = NOTATIONS.get(name)
     if how is None:
         return ""
     state = SimpleNamespace(
@@ -177,7 +173,7 @@ def start_of(name: str, frame: Sequence[int]) -> str:
 
 def follow(game: StoredGame) -> DrawnGame:
     """Return the positions of a game, from its start or from the game's own beginning."""
-    how = notation(game.game)
+    how = NOTATIONS.get(game.game)
     assert how is not None
     board = how.read(game.start or how.start)
     boards, names, hands = [_rows(how, board)], [], [how.hands(board)]
@@ -206,12 +202,13 @@ def first_mover_begins(game: StoredGame) -> bool:
 
 
 def draw_pieces(game: StoredGame, boards: Sequence[str]) -> str:
-    """Return the last of the positions as an SVG, the squares that the last move changed marked.
+    """Return the last of the positions as an SVG, with the squares marked that the last move
+    changed.
 
     The group of class `stones` holds one text per piece, which the report's stepper redraws for
     other positions.
     """
-    how = notation(game.game)
+    how = NOTATIONS.get(game.game)
     assert how is not None
     rows, columns = len(how.ranks), len(how.files)
     width, height = 2 * MARGIN + columns * CELL, 2 * MARGIN + rows * CELL

@@ -22,9 +22,9 @@ from azero.match.elo import Rating
 
 INK, GRID = "#010203", "#010204"
 """Placeholders for the page's colours of text and grid lines; matplotlib has no CSS variables."""
-SERIES_COLOURS = ("#0a0b01", "#0a0b02", "#0a0b03", "#0a0b04")
+SERIES_COLOURS = ("#0a0b01", "#0a0b02", "#0a0b03", "#0a0b04", "#0a0b05")
 """Placeholders for the page's colours of the first, second ... line."""
-IMAGE_COLOURS = ("#0b6e69", "#c2571a", "#5b4bb5", "#8a8f94")
+IMAGE_COLOURS = ("#0b6e69", "#c2571a", "#5b4bb5", "#8a8f94", "#a8842c")
 """The same in images, on white."""
 STYLE: Any = {
     "svg.fonttype": "none",
@@ -54,8 +54,17 @@ class Series:
     high: Sequence[float] | None = None
 
 
-def line_chart(title: str, series: Sequence[Series], clip: bool = False) -> str:
-    """Return a chart over the iterations as an <svg> element; not finite values leave gaps.
+@dataclass(frozen=True)
+class Chart:
+    """Lines over one axis, with their title."""
+
+    title: str
+    series: Sequence[Series]
+    x_label: str = "iteration"
+
+
+def line_chart(chart: Chart, clip: bool = False) -> str:
+    """Return a chart as an <svg> element; non-finite values leave gaps.
 
     The page writes the title above it: text in SVG does not wrap. With `clip` a few values far
     above all others, such as the seconds of the iteration that compiles, are named below the chart
@@ -64,16 +73,16 @@ def line_chart(title: str, series: Sequence[Series], clip: bool = False) -> str:
     Raises:
       ValueError: there are more lines than colours.
     """
-    if len(series) > len(SERIES_COLOURS):
-        message = f"at most {len(SERIES_COLOURS)} lines fit one chart, not {len(series)}"
+    if len(chart.series) > len(SERIES_COLOURS):
+        message = f"at most {len(SERIES_COLOURS)} lines fit one chart, not {len(chart.series)}"
         raise ValueError(message)
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(4.4, 2.4), layout="constrained")
         axes = figure.add_subplot()
-        _draw_chart(axes, series, SERIES_COLOURS, INK, GRID)
+        _draw_chart(axes, chart, SERIES_COLOURS, INK, GRID)
         if clip:
-            _clip_top(axes, series)
-    return svg_element(figure, title)
+            _clip_top(axes, chart.series)
+    return svg_element(figure, chart.title)
 
 
 def _clip_top(axes: Axes, series: Sequence[Series]) -> None:
@@ -98,7 +107,7 @@ def _clip_top(axes: Axes, series: Sequence[Series]) -> None:
 def svg_element(figure: Figure, title: str) -> str:
     """Return a figure as an <svg> element that needs nothing else, with the page's colours.
 
-    `title` is what it is called where it is not seen, and tells its parts from other figures'.
+    `title` is its label for screen readers, and keeps the ids of its parts unique on the page.
     """
     file = io.StringIO()
     metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
@@ -117,7 +126,7 @@ def svg_element(figure: Figure, title: str) -> str:
 def save_ratings(path: Path, ratings: Sequence[Rating]) -> None:
     """Write an image of players with their ratings and intervals, the strongest on top.
 
-    The suffix says which format.
+    The suffix determines the format.
 
     Raises:
       ValueError: the format is unknown, or the file cannot be written.
@@ -137,10 +146,10 @@ def save_ratings(path: Path, ratings: Sequence[Rating]) -> None:
     _save(figure, path)
 
 
-def save_charts(path: Path, charts: Mapping[str, Sequence[Series]]) -> None:
-    """Write an image of charts over the iterations, by their titles, two in a row.
+def save_charts(path: Path, charts: Sequence[Chart]) -> None:
+    """Write an image of charts, two in a row.
 
-    The suffix says which format.
+    The suffix determines the format.
 
     Raises:
       ValueError: the format is unknown, or the file cannot be written.
@@ -148,11 +157,11 @@ def save_charts(path: Path, charts: Mapping[str, Sequence[Series]]) -> None:
     rows = -(-len(charts) // PANELS)
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(3.6 * PANELS, 2.3 * rows), layout="constrained")
-        for place, (title, series) in enumerate(charts.items(), 1):
+        for place, chart in enumerate(charts, 1):
             axes = figure.add_subplot(rows, PANELS, place)
-            lines = textwrap.fill(title, TITLE_WIDTH)
+            lines = textwrap.fill(chart.title, TITLE_WIDTH)
             axes.set_title(lines, loc="left", color="#333333", fontsize=10, fontweight="bold")
-            _draw_chart(axes, series, IMAGE_COLOURS, "#333333", "#dddddd")
+            _draw_chart(axes, chart, IMAGE_COLOURS, "#333333", "#dddddd")
         _save(figure, path)
 
 
@@ -169,7 +178,7 @@ def save_bars(path: Path, title: str, bars: Sequence[Bar]) -> None:
     """Write an image of horizontal bars of equal length, each divided into the shares of its parts,
     the first on top.
 
-    The suffix says which format.
+    The suffix determines the format.
 
     Raises:
       ValueError: the format is unknown, or the file cannot be written.
@@ -210,23 +219,23 @@ def _save(figure: Figure, path: Path) -> None:
 
 def _draw_chart(
     axes: Axes,
-    series: Sequence[Series],
+    chart: Chart,
     colours: Sequence[str],
     ink: str,
     grid: str,
 ) -> None:
-    for line, colour in zip(series, colours, strict=False):
+    for line, colour in zip(chart.series, colours, strict=False):
         marker = "o" if len(line.x) <= 40 else None
         style: Any = {"label": line.label, "linewidth": 1.6, "marker": marker, "markersize": 3}
         axes.plot(line.x, line.y, color=colour, **style)
         if line.low is not None and line.high is not None:
             axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.18, linewidth=0)
-    axes.set_xlabel("iteration", color=ink)
+    axes.set_xlabel(chart.x_label, color=ink)
     style_axes(axes, ink, grid)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_count(value)))
-    if len(series) > 1:
+    if len(chart.series) > 1:
         axes.margins(y=0.25)  # room for the legend between the lines
         axes.legend(frameon=False, labelcolor=ink, fontsize=8, loc="best")
 

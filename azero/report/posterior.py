@@ -1,4 +1,4 @@
-"""The picture of a tuning: what its Gaussian process thinks of each setting."""
+"""The plot of a tuning: what its Gaussian process predicts for each setting."""
 
 from __future__ import annotations
 

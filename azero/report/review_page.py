@@ -1,5 +1,5 @@
 """The page of a reviewed game: win rates, the largest mistakes, and the better moves on boards;
-leads and ownership where the network says them."""
+leads and ownership where the network predicts them."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ SHOWN_LINE = 6
 """Moves of the better line shown on a board."""
 
 
-def write_review(path: Path, review: Review, reviewer: str, remark: str = "") -> None:
+def write_review(path: Path, review: Review, reviewer: str, note: str = "") -> None:
     """Write the page of a review to `path`.
 
-    `reviewer` says who thought, `remark` what a reader should know of it.
+    `reviewer` names the player that analysed the game; `note` is shown with the facts.
     """
     template = load_template("review.html.j2")
     record = review.record
@@ -49,7 +49,7 @@ def write_review(path: Path, review: Review, reviewer: str, remark: str = "") ->
         ("komi", "" if record.komi is None else f"{record.komi:g}"),
         ("moves", str(len(record.moves))),
         ("reviewed by", reviewer),
-        ("note", " ".join(part for part in (review.stopped, remark) if part)),
+        ("note", " ".join(part for part in (review.stopped, note) if part)),
     ]
     mistakes = review.mistakes(SHOWN_MISTAKES, SMALLEST_MISTAKE)
     page = template.render(
@@ -67,7 +67,7 @@ def write_review(path: Path, review: Review, reviewer: str, remark: str = "") ->
 
 
 def _name(record: GameRecord, colour: int) -> str:
-    """Return a player's name with rank and colour, as far as the record says them."""
+    """Return a player's name with rank and colour, as far as the record has them."""
     words = [record.players[colour], record.ranks[colour]] if record.players[colour] else []
     name = " ".join(word for word in words if word)
     return f"{name} ({COLOURS[colour]})" if name else COLOURS[colour]
@@ -120,7 +120,7 @@ def _draw_win_rate(axes: Axes, review: Review, mistakes: Sequence[ReviewedMove])
 
 
 def _ownership(review: Review) -> Markup | None:
-    """Draw the final position with its expected owners, where the network says them."""
+    """Draw the final position with its expected owners, where the network predicts them."""
     if review.final_ownership is None:
         return None
     return Markup(draw_ownership(review.final_board, review.final_ownership))

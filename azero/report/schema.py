@@ -39,7 +39,7 @@ METRICS = {
     "score_loss": "Loss of the final score's distribution.",
     "reply_loss": "Cross-entropy of the opponent's next policy.",
     "soft_policy_loss": "Cross-entropy of the softened policy.",
-    "short_values_loss": "Squared error of the root values soon to come.",
+    "short_values_loss": "Squared error of the short-term root values.",
     "moves_left_loss": "Huber loss of the number of moves left.",
     "top1": "Held-out games: share of the moves that were the most probable one.",
     "top5": "Held-out games: share of the moves among the five most probable ones.",

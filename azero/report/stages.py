@@ -10,10 +10,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from azero.console.tables import format_duration
 from azero.data.rows import write_atomically
 from azero.data.run_files import RUN
 from azero.report.page import REPORT, report_path
+from azero.report.plots import Chart, Series, line_chart, save_charts
 from azero.report.templates import load_template
 
 STAGES_FILE = "stages.json"
@@ -64,6 +67,29 @@ def write_stages_report(workdir: Path, out: Path | None = None) -> Path:
     return path
 
 
+def save_stage_charts(workdir: Path, path: Path) -> None:
+    """Write an image of the charts of the stages in `workdir`; the suffix of `path` says which
+    format.
+
+    Raises:
+      ValueError: no stage has a chart, a file is damaged, or the image cannot be written.
+    """
+    charts = [chart for stage in read_stages(workdir).values() for chart in _charts(stage)]
+    if not charts:
+        raise ValueError(
+            f"{workdir} has no charts; the stages value-by-move and strength make some"
+        )
+    save_charts(path, charts)
+
+
+def _charts(stage: dict[str, Any]) -> list[Chart]:
+    """Return the charts of a stage; former versions stored none."""
+    return [
+        Chart(one["title"], [Series(**line) for line in one["series"]], one["x_label"])
+        for one in stage.get("charts", ())
+    ]
+
+
 def _section(workdir: Path, name: str, stage: dict[str, Any], place: Path) -> dict[str, Any]:
     facts = [
         time.strftime("%Y-%m-%d %H:%M", time.localtime(stage["finished"])),
@@ -72,11 +98,13 @@ def _section(workdir: Path, name: str, stage: dict[str, Any], place: Path) -> di
         stage["processor"],
     ]
     report = workdir / name / REPORT
+    charts = [{"title": one.title, "svg": Markup(line_chart(one))} for one in _charts(stage)]
     return {
         "name": name,
         "title": stage["title"],
         "facts": ", ".join([*facts, f"commit {stage['commit']}"] if stage["commit"] else facts),
         "rows": stage["rows"],
         "notes": stage["notes"],
+        "charts": charts,
         "report": os.path.relpath(report, place) if report.exists() else None,
     }

@@ -10,8 +10,8 @@ from azero.data.files import StorageError
 from azero.data.rows import write_atomically
 
 ID = "wandb-id"
-"""File of the working directory with the run's name at Weights & Biases, so that a resumed run goes
-on in the same one."""
+"""File of the working directory with the run's name at Weights & Biases, so that a resumed run
+continues there."""
 
 
 class WandbRun:
@@ -22,7 +22,7 @@ class WandbRun:
     """
 
     def __init__(self, workdir: Path, project: str, settings: dict[str, Any]) -> None:
-        """Begin or go on.
+        """Start or resume the run.
 
         Raises:
           ValueError: the package wandb is not installed.

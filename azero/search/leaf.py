@@ -146,23 +146,3 @@ def rollout_leaf(game: Game) -> LeafFn:
         return jnp.zeros((players.shape[0], game.num_actions), jnp.float32), values
 
     return leaf
-
-
-def policy_rollout_leaf(
-    game: Game,
-    infer: Callable[[PyTree, Array], tuple[Array, Array]],
-    play_out: Callable[[PyTree, Array, PyTree], Array],
-) -> LeafFn:
-    """Make the leaf of a fast policy (AG16, "Rollout policy"): its priors, and the outcome of one
-    rollout to the end of the game.
-
-    `play_out` (params, key, states[B]) -> outcome float32[B] for the first mover of the game: a
-    result, or points where the game is scored.
-    """
-
-    def leaf(params: PyTree, key: Array, states: PyTree) -> tuple[Array, Array]:
-        logits, _ = infer(params, jax.vmap(game.observe)(states))
-        outcome = play_out(params, key, states)
-        return logits, jnp.where(jax.vmap(game.to_play)(states) == 0, outcome, -outcome)
-
-    return leaf

@@ -38,7 +38,7 @@ class SearchOutput(NamedTuple):
 
 
 class PreviousSearch(NamedTuple):
-    """What the next search of the same B games can continue."""
+    """The previous search of the same B games, for the next one to continue."""
 
     tree: PyTree
     """The tree of the previous search."""

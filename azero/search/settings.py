@@ -15,7 +15,7 @@ from typing import ClassVar, Literal, Self
 from azero.config import Kind, check, check_range
 
 Search = Literal["trained", "engine", "alphago_zero", "alphazero", "gumbel"]
-"""Searches that the name of a network's player may say: that of its run's own matches, the tuned
+"""Values of `search` in the name of a network's player: that of its run's own matches, the tuned
 one of engines, or a rule, which has the run's constants."""
 
 
@@ -39,15 +39,15 @@ class SearchConfig(Kind):
     random_symmetry: bool = True
     """Evaluate every leaf in a random symmetry (AGZ: yes; AZ: no)."""
     edge_width: int | None = None
-    """Moves that a node of the tree has room for, those with the highest priors. None is as many as
-    a position of the game can have, so that none is left out."""
+    """Edges of a node, for the moves with the highest priors. None is as many as a position of the
+    game can have, so that no move is left out."""
     max_depth: int | None = None
     """Longest path from the root; None is no limit other than the number of simulations."""
 
     @property
     def kept_room(self) -> int:
-        """Nodes that are kept of a tree after a move at most, its root included; 0 where every move
-        begins with a new tree."""
+        """Most nodes of a tree that are kept after a move, including the root; 0 where every move
+        starts with a new tree."""
         return 0
 
     def without_noise(self) -> Self:
@@ -65,7 +65,7 @@ class SearchConfig(Kind):
 
 @dataclass(frozen=True)
 class PuctConfig(SearchConfig):
-    """PUCT, as AlphaGo Zero or as AlphaZero has it."""
+    """PUCT in the form of AlphaGo Zero or of AlphaZero."""
 
     MAKER: ClassVar[str] = "azero.search.batched.puct:make_puct"
     TEACHES_VISITS: ClassVar[bool] = True
@@ -92,7 +92,7 @@ class PuctConfig(SearchConfig):
     at the start of a game, falling to 1.1)."""
     forced_playouts: float = 0.0
     """k: a visited move of the root gets at least sqrt(k P N) visits, and those that it would not
-    have got otherwise are left out of the policy target (KG section 3.2: 2; 0 is off)."""
+    have had otherwise are left out of the policy target (KG section 3.2: 2; 0 is off)."""
     first_play: Literal["form", "zero", "parent", "reduced"] = "form"
     """Value of a move never visited. form: what puct_form says. zero: a draw. parent: the value of
     the position. reduced: that less first_play_reduction sqrt(P explored), without the reduction
@@ -104,17 +104,17 @@ class PuctConfig(SearchConfig):
     stdev_prior - 1)), s their standard deviation (KGM, 'Dynamic Variance-Scaled cPUCT'; KGC: 0.85
     in matches; 0 is off)."""
     stdev_prior: float = 0.4
-    """Standard deviation that is expected of the values, in [-1, 1] (KGC: 0.40)."""
+    """Prior for the standard deviation of the values, in [-1, 1] (KGC: 0.40)."""
     stdev_prior_weight: float = 2.0
-    """Visits that this expectation counts as (KGC: 2)."""
+    """Visits that this prior counts as (KGC: 2)."""
     reuse_tree: bool = False
     """Whether self-play, the run's matches and players with its search keep the subtree of the
     move played, with all its statistics, and add num_simulations new simulations to it (AGZ
     methods, 'Play': yes; AZ pseudocode: no). Gumbel has no such setting: sequential halving
     compares moves by equal numbers of visits that begin at zero."""
     kept_nodes: int | None = None
-    """reuse_tree: nodes of the subtree that are kept at most, those evaluated first; what else it
-    had is evaluated again when it is visited (AGZ gives no limit). None is num_simulations."""
+    """reuse_tree: most nodes of the subtree that are kept, those evaluated first; the others are
+    evaluated again when they are visited (AGZ gives no limit). None is num_simulations."""
 
     @property
     def kept_room(self) -> int:

@@ -1,4 +1,4 @@
-"""Searching a batch of games a part at a time, which bounds the memory of a search."""
+"""Searching a batch of games in chunks, which bounds the memory of a search."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from azero.types import Array, PyTree
 
 
 def in_chunks(search: SearchFn, size: int | None) -> SearchFn:
-    """Return a search of the same positions, `size` at a time, that keeps no tree: the memory of a
-    batch of trees is the largest of a run."""
+    """Return a search of the same positions, `size` at a time, that keeps no tree: trees take more
+    memory than anything else in a run."""
 
     def run(params: PyTree, key: Array, roots: PyTree) -> SearchOutput:
         count = jax.tree.leaves(roots)[0].shape[0]
@@ -32,7 +32,7 @@ def in_chunks(search: SearchFn, size: int | None) -> SearchFn:
 
 def continued_in_chunks(search: SearchFn, size: int | None) -> SearchFn:
     """Return a search of the same positions, `size` at a time, that continues the trees of the
-    search before: trees of [C, ...] for C chunks, which are changed in place."""
+    previous search: trees [C, ...] for C chunks, updated in place."""
 
     def run(params: PyTree, key: Array, roots: PyTree, kept: PreviousSearch) -> SearchOutput:
         chunks = jax.tree.leaves(kept.tree)[0].shape[0]

@@ -1,7 +1,7 @@
-"""Games of policies without a search: what their moves were chosen from, and games that change
-hands to give one position each (AG16).
+"""Games of policies without a search: the moves that a policy chose from, and games that switch
+policies and give one position each (AG16).
 
-The games between two policies themselves are those of `azero.match.compiled`, every move drawn.
+The games between two policies themselves are those of `azero.match.compiled`, every move sampled.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from azero.types import Array, PyTree
 AllowedFn = Callable[[PyTree], Array]
 """states[B] -> bool[B, A]: the moves that a policy chooses from."""
 _CHUNK = 16
-"""Moves per compiled call; between two calls the host looks whether all games are over."""
+"""Moves per compiled call; between two calls the host checks whether all games are over."""
 
 
 class Trace(NamedTuple):
-    """Finished games, played again."""
+    """Finished games, replayed."""
 
     frames: HostArray
     """uint32[T, B, F]: the positions before the moves."""
@@ -36,8 +36,8 @@ class Trace(NamedTuple):
 
 
 def make_tracer(game: Game, allowed_moves: AllowedFn, mesh: Mesh) -> Callable[[HostArray], Trace]:
-    """Make the compiled function that plays games int32[B, T] (-1 after the end) again from the
-    first position; B divides over the devices."""
+    """Make the compiled function that replays games int32[B, T] (-1 after the end) from the first
+    position; B is divisible by the number of devices."""
     games, chunks = meshes.batch_sharded(mesh), PartitionSpec(None, meshes.DATA_AXIS)
 
     def move(states: PyTree, actions: Array) -> tuple[PyTree, tuple[Array, Array]]:
@@ -121,10 +121,10 @@ def make_decorrelated_games(
     """Make the compiled games that the value network learns from (AG16 methods, 'Value network:
     training').
 
-    The function (first's parameters, second's, U int32[B], key) plays B games side by side: moves 1
-    to U - 1 are drawn from `first`'s policy, move U evenly from `random_moves`, all others from
-    `second`'s policy. A policy is asked only while a game on its device needs it, so U is best
-    sorted.
+    The function (first's parameters, second's, U int32[B], key) plays B games in parallel: moves 1
+    to U - 1 are drawn from `first`'s policy, move U uniformly from `random_moves`, all others from
+    `second`'s policy. A policy is evaluated only while a game on its device needs it, so U should
+    be sorted.
     """
     sharded, everywhere = meshes.batch_sharded(mesh), meshes.replicated(mesh)
     start = _starter(game, mesh)
@@ -219,6 +219,28 @@ def _move(
         ply=ply + 1,
         keys=key[None],
     )
+
+
+def make_result_sampler(game: Game, search: SearchFn) -> Callable[[PyTree, Array, PyTree], Array]:
+    """Make the compiled function (search's parameters, key, states[B]) -> float32[B] that plays
+    every game to its end, all moves drawn from the search's policy, and returns the results for the
+    first mover."""
+
+    @jax.jit
+    def results(params: PyTree, key: Array, states: PyTree) -> Array:
+        def move(carry: tuple[PyTree, Array]) -> tuple[PyTree, Array]:
+            states, key = carry
+            key, search_key, draw_key = jax.random.split(key, 3)
+            weights = search(params, search_key, states).weights
+            actions = jax.random.categorical(draw_key, jnp.log(weights)).astype(jnp.int32)
+            return jax.vmap(game.step)(states, actions), key  # a finished game stays as it is
+
+        end, _ = jax.lax.while_loop(
+            lambda carry: ~jax.vmap(game.is_terminal)(carry[0]).all(), move, (states, key)
+        )
+        return jax.vmap(game.rewards)(end)[:, 0]
+
+    return results
 
 
 def _starter(game: Game, mesh: Mesh) -> Callable[[int], PyTree]:

@@ -1,11 +1,10 @@
 """Calibration of the resignation threshold from the games that are played to the end.
 
 AlphaGo Zero resigns when the root's value and the best child's value are both below a threshold,
-which is chosen so that fewer than 5% of the games given up could have been won; this is measured on
-the 10% of self-play games in which nobody resigns (methods, 'Self-play'). Of such a game only one
-number matters: the lowest point that the side which did not lose went through, `max(root value,
-best child value)` at its own moves. At threshold v it would have given the game up if that point
-was below v.
+which is chosen so that fewer than 5% of the resigned games could have been won; this is measured on
+the 10% of self-play games in which nobody resigns (methods, 'Self-play'). Only one number of such a
+game matters: the lowest point of the side that did not lose, the minimum of `max(root value, best
+child value)` over its own moves. At threshold v it would have resigned if that point was below v.
 """
 
 from __future__ import annotations
@@ -14,11 +13,13 @@ import math
 
 import numpy as np
 
+from azero.selfplay.trajectory import Games
+
 NEVER = -2.0
 """A threshold below every value: nobody resigns."""
 HIGHEST = -0.5
-"""No threshold above this, however safe it looks: at -0.5 one game in four is still won (no source;
-the papers' values are -0.8 and lower)."""
+"""Upper limit of the threshold: at -0.5 one game in four is still won (no source; the papers'
+values are -0.8 and lower)."""
 
 
 def lowest_points(
@@ -36,12 +37,31 @@ def lowest_points(
       root_values: float32[B, T], for the side to move, of all moves of the game.
       best_child_values: float32[B, T], likewise.
       to_play: int32[B, T], who moved.
-      lengths: int32[B], moves of each game; what lies behind them is not looked at.
+      lengths: int32[B], moves of each game; later entries are ignored.
     """
     points = np.maximum(root_values, best_child_values)
     mover_reward = np.take_along_axis(rewards, to_play, axis=1)
     counts = (np.arange(points.shape[1])[None, :] < lengths[:, None]) & (mover_reward >= 0)
     return np.where(counts, points, 1.0).min(axis=1, initial=1.0).astype(np.float32)
+
+
+def lowest_points_of_games(games: Games) -> np.ndarray:
+    """Return the lowest points of the games that were played to the end, for the calibration of the
+    resign threshold."""
+    played_out = np.flatnonzero(~games.can_resign)
+    lengths, starts = games.length[played_out], games.starts[played_out]
+    plies = np.arange(int(lengths.max(initial=0)))
+    rows = starts[:, None] + np.minimum(plies[None, :], lengths[:, None] - 1)
+    values, best, to_play = (
+        column[rows] for column in (games.root_value, games.best_child_value, games.to_play)
+    )
+    return lowest_points(
+        games.result[played_out],
+        values.astype(np.float32),
+        best.astype(np.float32),
+        to_play.astype(np.int64),
+        lengths,
+    )
 
 
 class ResignCalibration:
@@ -50,12 +70,12 @@ class ResignCalibration:
     def __init__(
         self, max_false_positives: float = 0.05, min_games: int = 200, window: int = 2000
     ) -> None:
-        """Begin without games.
+        """Start without games.
 
         Args:
-          max_false_positives: the share of games wrongly given up stays below this (AlphaGo Zero:
+          max_false_positives: the share of games wrongly resigned stays below this (AlphaGo Zero:
             5%).
-          min_games: below so many games nobody resigns.
+          min_games: with fewer games nobody resigns.
           window: how many of the most recent games count.
 
         Raises:
@@ -75,7 +95,7 @@ class ResignCalibration:
         self._points = np.zeros(0, np.float32)
 
     def add(self, points: np.ndarray) -> None:
-        """Add games by their `lowest_points`, oldest first; games beyond the window are forgotten.
+        """Add games by their `lowest_points`, oldest first; games beyond the window are dropped.
 
         Raises:
           ValueError: a point is not finite.
@@ -105,7 +125,7 @@ class ResignCalibration:
 
     def false_positives(self, threshold: float | None = None) -> float:
         """Return the share of the games in the window that `threshold` (by default the current one)
-        would have given up wrongly; 0 without games."""
+        would have resigned wrongly; 0 without games."""
         threshold = self.threshold if threshold is None else threshold
         return float((self._points < np.float32(threshold)).mean()) if self.games else 0.0
 
@@ -121,7 +141,7 @@ class ResignCalibration:
         return {"points": points, "count": np.asarray(self.games, np.int64)}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Go back to a `state`; one of a longer window keeps its most recent games."""
+        """Restore a `state`; one of a longer window keeps its most recent games."""
         self._points = np.asarray(state["points"], np.float32)[: int(state["count"])][
             -self._window :
         ].copy()

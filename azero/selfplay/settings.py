@@ -18,7 +18,7 @@ class SelfplayConfig:
     """Games played at once, and how a move is chosen."""
 
     num_games: int = 4096
-    """Games played side by side over all devices together."""
+    """Games played in parallel, over all devices."""
     search_batch: int | None = None
     """Games of one device searched at once; fewer bound the memory of the trees. None is all of
     them."""
@@ -30,37 +30,37 @@ class SelfplayConfig:
     """Moves at temperature 1 from the start of a game, then 0 (AGZ: 30)."""
     random_moves: int = 0
     """Moves at the start of a game that may be drawn from all legal ones (random-share), so that
-    self-play meets positions that it would avoid (the papers have none)."""
+    self-play visits positions that it would otherwise avoid (the papers have none)."""
     random_share: float = 0.1
-    """Share of those moves that are so drawn; the search's policy is what is learned there too."""
+    """Share of those moves that are drawn in this way; the policy target remains the search's."""
     value_before_random: Literal["result", "search"] = "result"
-    """What the value target is of the positions before such a move, and of that in which it is
-    drawn: the result of the game, or the value that the search gave to the latter. The loss of a
-    game by a move that nobody chose says nothing of the moves before it."""
+    """Value target of the positions up to such a move, including the one in which it is drawn: the
+    result of the game, or the value of the search in that position. A loss through a move that
+    nobody chose says nothing about the moves before it."""
     resign: bool = True
     """Whether self-play resigns: when the root's value and the best child's are below a threshold
     that is calibrated as games arrive (AGZ: yes)."""
     resign_false_positives: float = 0.05
-    """Share of won games that the threshold may give up (AGZ: below 5%)."""
+    """Share of won games that the threshold may resign (AGZ: below 5%)."""
     resign_disabled: float = 0.10
     """Share of games played to the end, from which the threshold is calibrated (AGZ: 10%)."""
     resign_min_games: int = 200
-    """Games played to the end before anything resigns (none given; below it the 5% is not
+    """Games played to the end before any resignation (none given; below it the 5% is not
     measurable)."""
     played_on_games: int = 0
-    """Games played beside num_games on all devices together that begin where a game was resigned
-    last, and are played to the end by a cheap search: the values, owners and scores of decided
-    positions are learned from their results, with the weight of that many games; their moves are
-    not (KG plays all games out, with fewer visits and less weight where they are decided). Until
-    the first resignation they are whole games. 0 is off."""
+    """Games played in addition to num_games, over all devices, that start where a game was last
+    resigned and are played to the end with a cheap search: the values, ownership and scores of
+    decided positions are learned from their results, with the weight of that many games; their
+    moves are not learned (KG plays all games out, with fewer visits and less weight where they are
+    decided). Until the first resignation they are ordinary games. 0 is off."""
     played_on_simulations: int = 8
     """Simulations of their moves."""
     archive: Literal["none", "games", "searches"] = "none"
-    """What games begin with, beside the game's own beginning (Go-Exploit, Trudeau & Bowling 2023):
-    a position of one of the last num_games finished games, or (searches) one after a move of its
-    searches, drawn by their policies."""
+    """Positions that games start from, besides the start of the game (Go-Exploit, Trudeau & Bowling
+    2023): a position of one of the last num_games finished games, or (searches) one after a move of
+    its searches, drawn from their policies."""
     archive_share: float = 0.5
-    """archive: share of the games that begin so."""
+    """archive: share of the games that start from it."""
     simulations: tuple[tuple[int, int], ...] = ()
     """Progressive simulations (MZ): pairs of a first iteration, from 0 upwards, and the simulations
     of the full search from there on, at most search.num-simulations. Empty is that number in all
@@ -73,7 +73,7 @@ class SelfplayConfig:
 
     @property
     def num_slots(self) -> int:
-        """Games in flight over all devices together."""
+        """Games in flight, over all devices."""
         return self.num_games + self.played_on_games
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Positions that games of self-play begin with, other than the game's own beginning: an archive of
+"""Positions that games of self-play start from, other than the start of the game: an archive of
 positions of earlier games (Trudeau & Bowling 2023, Go-Exploit), and those of resigned games."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from azero.types import Array, PyTree
 
 
 class Pool(NamedTuple):
-    """Positions to begin with, one of each slot's earlier games."""
+    """Start positions, one of each slot's earlier games."""
 
     states: PyTree
     """states[B] of real games."""
@@ -34,10 +34,10 @@ class Archive(NamedTuple):
 
 
 def check_archive(config: SelfplayConfig, game: Game) -> None:
-    """Check that a game can begin with positions of others.
+    """Check that a game can start from positions of other games.
 
     Raises:
-      ValueError: its states do not say which earlier positions its planes show.
+      ValueError: its states do not hold the earlier positions that its planes show.
     """
     begins_elsewhere = config.archive != "none" or config.played_on_games > 0
     if (

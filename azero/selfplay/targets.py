@@ -1,5 +1,5 @@
-"""Policy targets as words of 32 bits, one for each move that has a share of them: what leaves the
-device stands in the shard and comes back in a batch.
+"""Policy targets as words of 32 bits, one for each move with a positive weight. The same words
+leave the device, are stored in the shard, and come back in a batch.
 
 The low half of a word is the move's weight, up to a factor that all moves of a target share: a
 number of visits, which is kept exactly, or the bits of a float16, in which case the highest bit is
@@ -21,13 +21,13 @@ _IS_HALF = 1 << 31
 
 
 def policy_words(weights: Array, slots: int) -> Array:
-    """Return uint32[..., S]: a policy target as words, in any order, 0 in places left over.
+    """Return uint32[..., S]: a policy target as words, in any order, padded with 0.
 
     Args:
       weights: int32[..., A] visits of at most `MAX_VISITS`, or float32[..., A] with a sum of one,
         of which shares below 3e-8, half the smallest float16, are left out; of either at most
         `slots` are above zero.
-      slots: room for moves; S is `slots`, or A where there are no more actions.
+      slots: room for moves; S is `slots`, or A if that is smaller.
     """
     num_actions = weights.shape[-1]
     if slots < num_actions:
@@ -60,8 +60,8 @@ def dense_policy(words: Array, num_actions: int) -> Array:
     low = words & jnp.uint32(0xFFFF)
     half = jax.lax.bitcast_convert_type(low.astype(jnp.uint16), jnp.float16).astype(jnp.float32)
     weight = jnp.where(words >= jnp.uint32(_IS_HALF), half, low.astype(jnp.float32))
-    # Empty places go to places of their own beyond the end, so that every place is written once and
-    # the order of writing cannot matter.
+    # Empty slots are written to indices of their own beyond the end, so that every index is written
+    # once and the order cannot matter.
     action = ((words >> 16) & jnp.uint32(0x7FFF)).astype(jnp.int32)
     place = jnp.where(words > 0, action, num_actions + jnp.arange(words.shape[0], dtype=jnp.int32))
     total = jnp.sum(weight)
@@ -92,12 +92,12 @@ def split_words(words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def policy_room(game: Game) -> int:
-    """Return how many moves a policy target of `game` can have: as many as are legal at most."""
+    """Return how many moves a policy target of `game` can have: at most as many as are legal."""
     return min(game.num_actions, game.max_legal_actions)
 
 
 def spans(start: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Return int64[sum of count]: the places of stretches of `count` items from `start` on, one
-    stretch after the other."""
+    """Return int64[sum of count]: the indices of runs of `count` items from `start` on, one run
+    after the other."""
     begin = np.cumsum(count, dtype=np.int64) - count
     return np.arange(int(count.sum()), dtype=np.int64) + np.repeat(start - begin, count)

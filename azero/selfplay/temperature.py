@@ -1,5 +1,5 @@
-"""Choosing a move from what the search says: in proportion to the visits at the start of a game,
-the best move afterwards."""
+"""Choosing a move from the result of the search: in proportion to the visits at the start of a
+game, the best move afterwards."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def choose(
     Args:
       key: a PRNG key.
       weights: float32[B, A], non-negative, zero on illegal actions; visit counts and distributions
-        both will do.
+        both work.
       greedy_action: int32[B], the move the search would play.
       ply: int32[B], moves played so far in each game.
       temperature_moves: moves at temperature 1 from the start of the game, one number or int32[B].

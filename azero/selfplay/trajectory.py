@@ -1,6 +1,6 @@
-"""What self-play records of every move, and how finished games are put together on the host.
+"""What self-play records of every move, and how finished games are assembled on the host.
 
-The device emits chunks of `Step` arrays [K, B, ...] in which the games of all slots run on side by
+The device emits chunks of `Step` arrays [K, B, ...] in which the games of all slots run side by
 side. The `Assembler` keeps the moves of unfinished games in one ring buffer along time, so that
 taking out all games that finished in a chunk is one gather per column, with no Python per position.
 """
@@ -22,7 +22,7 @@ HostArray = np.ndarray[Any, np.dtype[Any]]
 A = TypeVar("A", Array, HostArray)
 
 NO_NETWORK = -1
-"""In the place of a network's iteration where no network played, or none is known."""
+"""Iteration of a network where no network played, or none is known."""
 
 
 class Step(NamedTuple, Generic[A]):
@@ -35,20 +35,21 @@ class Step(NamedTuple, Generic[A]):
     action: A
     """int16[...]: the move."""
     policy: A
-    """uint32[..., S]: the policy target, a word for each move that has a share of it
-    (`azero.selfplay.targets`), 0 in places left over."""
+    """uint32[..., S]: the policy target, a word for each move with a positive weight
+    (`azero.selfplay.targets`), padded with 0."""
     is_target: A
     """bool[...]: the search was a full one, so the policy is a target."""
     root_value: A
     """float16[...]: the root's value after the search, for the side to move."""
     best_child_value: A
-    """float16[...]: the highest value of a visited child, for the side to move at the root."""
+    """float16[...]: the value of the child that the search would play, for the side to move at the
+    root."""
     surprise: A
     """float16[...]: how far the policy target is from the network's own policy, as a
     Kullback-Leibler divergence in nats."""
     is_random: A
     """bool[...]: the move was drawn from all legal ones, and the positions up to this one learn the
-    root's value in the place of the result (`SelfplayConfig.value_before_random`)."""
+    root's value instead of the result (`SelfplayConfig.value_before_random`)."""
     finished: A
     """bool[...]: the game ended with this move, by the rules or by resignation."""
     resigned: A
@@ -93,7 +94,7 @@ class Games(NamedTuple):
     """int64[G]: running number of the game among all that this process finished, from 0."""
     network: HostArray
     """int32[G, 2]: the networks that played the first and the last move, by the iteration after
-    which they stood; `NO_NETWORK` in games of people."""
+    which they were current; `NO_NETWORK` in human games."""
     policy: HostArray
     """uint32[E]: the words of all policy targets, position after position."""
 
@@ -110,7 +111,7 @@ _COLUMNS = Games._fields[:9]
 _START = "policy_start"
 """The `Assembler`'s own column: where the words of a position begin."""
 _FEW_WORDS = 1 << 16
-"""So many may always lie about."""
+"""This many words of finished games may always stay."""
 
 
 def select_games(games: Games, chosen: HostArray) -> Games:
@@ -129,9 +130,9 @@ class Assembler:
     """Joins chunks of moves into finished games.
 
     All slots share one time axis. A slot's unfinished game covers the times from its start up to
-    now, so the ring is as long as the longest unfinished game. The words of policy targets lie
-    beside it, one stretch for each position; those of finished games are cleared away when they are
-    most of them.
+    now, so the ring is as long as the longest unfinished game. The words of policy targets are in a
+    second buffer, one run for each position; those of finished games are removed once they are the
+    majority.
     """
 
     def __init__(self, num_slots: int) -> None:
@@ -144,13 +145,8 @@ class Assembler:
         self._columns: dict[str, HostArray] = {}
         self._clear_policy()
 
-    @property
-    def num_pending(self) -> int:
-        """Positions of unfinished games."""
-        return int((self._now - self._start).sum())
-
     def add(self, chunk: Step[HostArray], network: int) -> Games:
-        """Take in a chunk of moves, host arrays [K, B, ...], that `network` played (see
+        """Add a chunk of moves, host arrays [K, B, ...], that `network` played (see
         `Games.network`), and return the games that it finished."""
         num_moves, num_slots = chunk.finished.shape
         assert num_slots == self.num_slots, (
@@ -189,7 +185,7 @@ class Assembler:
         )
 
     def take_numbers(self, count: int) -> HostArray:
-        """Return the running numbers int64[count] of as many more finished games."""
+        """Return the running numbers int64[count] of the next finished games."""
         numbers = self.num_games + np.arange(count, dtype=np.int64)
         self.num_games += count
         return numbers
@@ -225,7 +221,7 @@ class Assembler:
         self.num_games = int(state["num_games"])
         self._network = state.get(
             "network", np.full(len(length), NO_NETWORK, np.int32)
-        )  # older checkpoints do not say
+        )  # missing in older checkpoints
         self._now = int(length.max(initial=0))
         self._start = self._now - length
         self._columns, self._capacity = {}, 0
@@ -253,8 +249,7 @@ class Assembler:
         """Return the state of slots `first` to `last` (excluded) where the slots of `states` are
         counted one state after the other.
 
-        Games are numbered on from the highest number of all, so that no process gives a number
-        twice.
+        Numbering continues from the highest number of all, so that no process uses a number twice.
         """
         states = [_with_words(state) for state in states]
         length = np.concatenate([state["length"] for state in states])
@@ -264,7 +259,7 @@ class Assembler:
         number = np.asarray(max(int(state["num_games"]) for state in states), np.int64)
         unknown = [
             np.full(len(state["length"]), NO_NETWORK, np.int32) for state in states
-        ]  # older checkpoints do not say
+        ]  # missing in older checkpoints
         network = np.concatenate(
             [state.get("network", none) for state, none in zip(states, unknown, strict=True)]
         )
@@ -300,8 +295,8 @@ class Assembler:
         )
 
     def _unpack(self, chunk: Step[HostArray]) -> dict[str, HostArray]:
-        """Return the columns of a chunk, and put the words of its policy targets behind those that
-        are there."""
+        """Return the columns of a chunk, and append the words of its policy targets to the stored
+        ones."""
         is_word = (chunk.policy != 0) & chunk.is_target[..., None]
         words, count = chunk.policy[is_word], is_word.sum(axis=-1, dtype=np.int32)
         end = self._num_words + len(words)
@@ -325,7 +320,7 @@ class Assembler:
         self._num_words = self._num_live = 0
 
     def _sweep(self) -> None:
-        """Clear away the words of finished games where they are most of all."""
+        """Remove the words of finished games if they are the majority."""
         if self._num_words > max(_FEW_WORDS, 2 * self._num_live):
             flat = self._pending_rows(self._now - self._start)
             start, count = (_rows(self._columns[name]) for name in (_START, "policy_count"))
@@ -348,7 +343,7 @@ class Assembler:
         self._now += num_moves
 
     def _grow(self, specs: dict[str, tuple[tuple[int, ...], Any]], needed: int) -> None:
-        """Give the ring at least `needed` times, keeping the times that are in it."""
+        """Grow the ring to at least `needed` times, keeping its content."""
         capacity = max(needed, self._capacity * 5 // 4)
         kept = np.arange(self._now - min(self._now, self._capacity), self._now)
         for name, (shape, dtype) in specs.items():
@@ -361,8 +356,8 @@ class Assembler:
     def _spans(
         self, move: HostArray, slot: HostArray, num_moves: int
     ) -> tuple[HostArray, HostArray]:
-        """Return first and last time of the games that ended at (move, slot), and move the starts
-        of their slots on."""
+        """Return first and last time of the games that ended at (move, slot), and advance the
+        starts of their slots."""
         chunk_start = self._now - num_moves
         last = chunk_start + move.astype(np.int64)
         first = self._start[slot]
@@ -381,7 +376,7 @@ def _rows(column: HostArray) -> HostArray:
 
 
 def _starts(count: HostArray) -> HostArray:
-    """Return int64[...]: where stretches of `count` items begin that lie one behind the other."""
+    """Return int64[...]: the starts of consecutive runs of `count` items."""
     return np.cumsum(count, dtype=np.int64) - count
 
 

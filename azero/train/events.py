@@ -1,11 +1,19 @@
-"""The events that a stage yields, in the order in which they happen; the driver logs them."""
+"""The events that a stage yields, in the order in which they happen, which the driver logs; and
+the counts of self-play that they report."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
+
+from azero import mesh as mesh_lib
 from azero.evaluate.accuracy import Accuracy
 from azero.match.score import MatchResult
+from azero.selfplay.trajectory import NO_NETWORK, Games
+
+SAMPLE_GAMES = 2
+"""Finished games per iteration that are kept as samples for the report."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +154,60 @@ class PolicyImproved:
     """Moves of both sides in a game."""
     play_seconds: float
     learn_seconds: float
+
+
+@dataclass
+class SelfplayTally:
+    """Totals over the games that end in one iteration."""
+
+    games: int = 0
+    positions: int = 0
+    first_wins: int = 0
+    draws: int = 0
+    resigned: int = 0
+    plies: int = 0
+    ages: int = 0
+    """Sum over the games of the iterations since the network that played their first move."""
+    samples: list[SampleGame] = field(default_factory=list)
+
+    def add(self, games: Games, positions: int, iteration: int) -> None:
+        """Count games that ended after `iteration` iterations."""
+        first = games.result[:, 0]
+        self.games += len(first)
+        self.positions += positions
+        self.first_wins += int((first > 0).sum())
+        self.draws += int((first == 0).sum())
+        self.resigned += int(games.resigned.sum())
+        self.plies += len(games.action)
+        self.ages += int((iteration - games.network[games.network[:, 0] != NO_NETWORK, 0]).sum())
+        self.samples.extend(_sample_games(games, SAMPLE_GAMES - len(self.samples)))
+
+    def add_other_hosts(self) -> None:
+        """Add the counts of the other hosts; `positions` already covers all hosts."""
+        counts = np.asarray(
+            [self.games, self.first_wins, self.draws, self.resigned, self.plies, self.ages],
+            np.int32,
+        )
+        self.games, self.first_wins, self.draws, self.resigned, self.plies, self.ages = map(
+            int, mesh_lib.gather(counts).sum(axis=0, dtype=np.int64)
+        )
+
+
+def _sample_games(games: Games, count: int) -> list[SampleGame]:
+    samples = []
+    for number in range(min(count, len(games.length))):
+        start, end = games.starts[number], games.starts[number] + games.length[number]
+        resigned = bool(games.resigned[number])
+        samples.append(
+            SampleGame(
+                frame=games.frame[start].tolist(),
+                actions=games.action[start : end - int(resigned)].tolist(),
+                values=[round(float(value), 3) for value in games.root_value[start:end]],
+                result=float(games.result[number, 0]),
+                resigned=resigned,
+            )
+        )
+    return samples
 
 
 Event = Phase | Played | Trained | Evaluated | MatchSkipped | IterationDone

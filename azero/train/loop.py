@@ -23,9 +23,9 @@ from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
 from azero.data.replay import Replay
-from azero.data.sample import Auxiliary, Batch, Samples, unpack
+from azero.data.sample import Samples, unpack
 from azero.data.settings import ReplayConfig
-from azero.data.shard import HORIZONS, ShardName
+from azero.data.shard import ShardName
 from azero.data.stream import Stream
 from azero.games.go.rules import Go
 from azero.games.positions import read_positions
@@ -33,10 +33,11 @@ from azero.learn.learner import TrainState, make_learner, place_samples
 from azero.learn.metrics import StepMetrics
 from azero.match.gate import passes_gate
 from azero.match.score import MatchResult
-from azero.selfplay.resignation import NEVER, ResignCalibration, lowest_points
-from azero.selfplay.selfplay import Carry, to_host
+from azero.selfplay.carry import Carry
+from azero.selfplay.resignation import NEVER, ResignCalibration, lowest_points_of_games
+from azero.selfplay.selfplay import to_host
 from azero.selfplay.targets import policy_room
-from azero.selfplay.trajectory import NO_NETWORK, Assembler, Games
+from azero.selfplay.trajectory import Assembler, Games
 from azero.settings import Config
 from azero.train.boards import (
     BOARDS,
@@ -53,7 +54,7 @@ from azero.train.events import (
     MatchSkipped,
     Phase,
     Played,
-    SampleGame,
+    SelfplayTally,
     Trained,
 )
 from azero.train.programs import PLAY, START, Programs, iteration_key
@@ -64,8 +65,6 @@ START_POSITIONS = "start_positions.txt"
 same positions."""
 REPLAY = "replay"
 """In a run's directory: the games of the window."""
-SAMPLE_GAMES = 2
-"""Finished games per iteration that are kept as samples for the report."""
 
 
 @dataclass
@@ -77,8 +76,8 @@ class RunState:
     """Variables of the player that self-play uses under the gate; None without a gate (self-play
     then uses the newest)."""
     rival: PyTree
-    """Variables of the player of the previous evaluation; None where evaluations meet the best
-    player."""
+    """Variables of the player of the previous evaluation; None where evaluations are against the
+    best player."""
     carry: Carry
     assembler: Assembler
     replay: Replay
@@ -125,43 +124,6 @@ class Challenge(NamedTuple):
     """Variables of the current player, arrays of their own."""
     opponent_iteration: int
     opponent: PyTree
-
-
-@dataclass
-class SelfplayTally:
-    """Totals over the games that end in one iteration."""
-
-    games: int = 0
-    positions: int = 0
-    first_wins: int = 0
-    draws: int = 0
-    resigned: int = 0
-    plies: int = 0
-    ages: int = 0
-    """Sum over the games of the iterations since the network that played their first move."""
-    samples: list[SampleGame] = field(default_factory=list)
-
-    def add(self, games: Games, positions: int, iteration: int) -> None:
-        """Count games that ended after `iteration` iterations."""
-        first = games.result[:, 0]
-        self.games += len(first)
-        self.positions += positions
-        self.first_wins += int((first > 0).sum())
-        self.draws += int((first == 0).sum())
-        self.resigned += int(games.resigned.sum())
-        self.plies += len(games.action)
-        self.ages += int((iteration - games.network[games.network[:, 0] != NO_NETWORK, 0]).sum())
-        self.samples.extend(_sample_games(games, SAMPLE_GAMES - len(self.samples)))
-
-    def add_other_hosts(self) -> None:
-        """Add the counts of the other hosts; `positions` already covers all hosts."""
-        counts = np.asarray(
-            [self.games, self.first_wins, self.draws, self.resigned, self.plies, self.ages],
-            np.int32,
-        )
-        self.games, self.first_wins, self.draws, self.resigned, self.plies, self.ages = map(
-            int, mesh_lib.gather(counts).sum(axis=0, dtype=np.int64)
-        )
 
 
 class Loop:
@@ -294,35 +256,6 @@ class Loop:
         config = self.config.selfplay
         return config.num_games * config.moves_per_dispatch * config.dispatches_per_iteration
 
-    def sample_shapes(self) -> Samples:
-        """Return the shapes of one batch as the replay gives it."""
-        count, game = self.config.learner.batch_size, self.game
-        shape = jax.ShapeDtypeStruct
-        number, words = shape((count,), np.float32), shape((count, policy_room(game)), np.uint32)
-        auxiliary = Auxiliary(
-            root_value=number,
-            later=shape((count, len(HORIZONS)), np.float32),
-            surprise=number,
-            moves_left=number,
-            reply=words,
-            has_reply=shape((count,), np.bool_),
-            end=shape((count, game.frame_words), np.uint32),
-            last_action=shape((count,), np.int32),
-        )
-        return Samples(
-            frames=shape((count, game.num_frames, game.frame_words), np.uint32),
-            to_play=shape((count,), np.uint8),
-            policy=words,
-            is_target=shape((count,), np.bool_),
-            value=number,
-            symmetry=shape((count,), np.uint8),
-            auxiliary=auxiliary if self.config.learner.needs_auxiliary_targets else None,
-        )
-
-    def batch_shapes(self) -> Batch:
-        """Return the shapes of one batch of the learner."""
-        return jax.eval_shape(lambda packed: unpack(self.game, packed), self.sample_shapes())
-
     def copy_variables(self, train: TrainState) -> PyTree:
         """Return a copy of the variables of the current player (the learner donates its state)."""
         return jax.tree.map(lambda leaf: leaf.copy(), train.variables)
@@ -373,7 +306,7 @@ class Loop:
         """Add finished games to the replay, the calibration and the tally; `positions` were played
         for them."""
         state.replay.add(games)
-        state.resign.add(mesh_lib.gather_rows(_lowest_points(games)))
+        state.resign.add(mesh_lib.gather_rows(lowest_points_of_games(games)))
         tally.add(games, positions, state.iteration)
         return Played(positions=positions, games=len(games.length))
 
@@ -453,7 +386,7 @@ class Loop:
 
     def challenge(self, state: RunState) -> Challenge | MatchSkipped:
         """Return the match between the player of this iteration and its opponent, or why it is
-        skipped: a network against itself says nothing."""
+        skipped: a match of a network against itself is uninformative."""
         opponent = state.rival_iteration, state.rival
         if self.config.evaluation.gate:
             opponent = state.best_iteration, state.best
@@ -523,39 +456,3 @@ def _share_of(config: ReplayConfig, hosts: int) -> ReplayConfig:
         window_games=-(-config.window_games // hosts),
         min_positions=-(-config.min_positions // hosts),
     )
-
-
-def _lowest_points(games: Games) -> np.ndarray:
-    """Return the lowest points of the games that were played to the end, for the calibration of the
-    resign threshold."""
-    played_out = np.flatnonzero(~games.can_resign)
-    lengths, starts = games.length[played_out], games.starts[played_out]
-    plies = np.arange(int(lengths.max(initial=0)))
-    rows = starts[:, None] + np.minimum(plies[None, :], lengths[:, None] - 1)
-    values, best, to_play = (
-        column[rows] for column in (games.root_value, games.best_child_value, games.to_play)
-    )
-    return lowest_points(
-        games.result[played_out],
-        values.astype(np.float32),
-        best.astype(np.float32),
-        to_play.astype(np.int64),
-        lengths,
-    )
-
-
-def _sample_games(games: Games, count: int) -> list[SampleGame]:
-    samples = []
-    for number in range(min(count, len(games.length))):
-        start, end = games.starts[number], games.starts[number] + games.length[number]
-        resigned = bool(games.resigned[number])
-        samples.append(
-            SampleGame(
-                frame=games.frame[start].tolist(),
-                actions=games.action[start : end - int(resigned)].tolist(),
-                values=[round(float(value), 3) for value in games.root_value[start:end]],
-                result=float(games.result[number, 0]),
-                resigned=resigned,
-            )
-        )
-    return samples

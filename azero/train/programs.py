@@ -73,7 +73,7 @@ class Programs:
         self._are_equal = jax.jit(_are_equal, out_shardings=mesh_lib.replicated(mesh))
 
     def _cheap_search(self, leaf: LeafFn) -> SearchFn | None:
-        """Return the search of resigned games that are played on, if they are."""
+        """Return the search of resigned games that are played to the end, if there are any."""
         selfplay = self.config.selfplay
         if not selfplay.played_on_games:
             return None

@@ -60,7 +60,7 @@ def run(
       experiment: its name and title.
       config: its settings.
       workdir: the run's directory.
-      console: where to say what happens; None is the standard output.
+      console: for output; None is the standard output.
       backend: where games and matches are played; None is this process.
       from_checkpoint: the checkpoint to go back to; None is the newest.
       from_network: the network that a new run starts from; None is random parameters.

@@ -334,16 +334,10 @@ def test_load_variables_for_players(tmp_path: Path) -> None:
     variables, config = load_variables(tmp_path)
     assert_same(variables, state["best"])
     assert config == CONFIG
-    variables, _ = load_variables(tmp_path, part="train")
-    assert_same(
-        variables, {"params": state["train"].params, "batch_stats": state["train"].batch_stats}
-    )
     older, _ = load_variables(tmp_path, iteration=1)
     assert_same(older, make_state(1, seed=1)["best"])
     with pytest.raises(CheckpointError, match="no checkpoint 7; it has 1, 2"):
         load_variables(tmp_path, iteration=7)
-    with pytest.raises(CheckpointError, match="no part 'worst'; it has best, games, train, values"):
-        load_variables(tmp_path, part="worst")
 
 
 def test_load_variables_passes_over_damage(

@@ -68,7 +68,7 @@ def test_directories_and_records_in_brackets(
         "(;SZ[9]PB[a]PW[\\[/x\\]]RE[B+R];B[ee];W[cc])(;SZ[9]RE[B+R];B[zz])"
     )
     run_import(ImportRequest((folder,), folder / "set", Filters(size=(9,)), Fractions(0.0, 0.0)))
-    assert "[b].sgf game 2: not readable: [zz] is no point" in capsys.readouterr().out
+    assert "[b].sgf game 2: not readable: [zz] is not a point" in capsys.readouterr().out
     show(ShowRequest(folder / "set", positions=1))
     output = capsys.readouterr().out
     assert f"a{name}/set" in output and "[b].sgf game 1: " in output

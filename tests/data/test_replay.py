@@ -221,15 +221,6 @@ def test_position_of_a_19x19_board_takes_112_bytes_and_4_for_each_move_visited(
     assert on_disk <= replay.mean_bytes() + 4
 
 
-def test_is_ready_after_enough_positions(tmp_path: Path) -> None:
-    replay = Replay.open(tmp_path, GAME, ReplayConfig(min_positions=50), 6)
-    assert not replay.has_enough()
-    replay.add(random_games(np.random.default_rng(0), [49]))
-    assert not replay.has_enough()
-    replay.add(random_games(np.random.default_rng(0), [1]))
-    assert replay.has_enough()
-
-
 def test_other_layout_is_refused(tmp_path: Path) -> None:
     replay = open_replay(tmp_path)
     with pytest.raises(ValueError, match="boards of 8 bytes do not fit a replay of 4-byte boards"):

@@ -81,7 +81,7 @@ def test_agrees_with_a_loop(moves: int, finish: float, monkeypatch: pytest.Monke
         assert_same(games, slow.add(chunk, network))
         assert games.number.tolist() == list(range(count, count + len(games.length)))
         count += len(games.length)
-        assert fast.num_pending == sum(map(len, slow.open))
+        assert fast.state_dict()["length"].tolist() == [len(plies) for plies in slow.open]
         live = sum(len(ply["policy"]) for plies in slow.open for ply in plies)
         assert fast._num_live == live and fast._num_words <= max(20, 2 * live)
     assert count > 10

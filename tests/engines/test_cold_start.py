@@ -182,9 +182,9 @@ def test_thinking_waits_for_the_thinker_and_takes_the_wait_off_its_time(gate) ->
     threading.Timer(0.3, gate.set).start()
     seen: list[float | None] = []
     think = thinker.think
-    thinker.think = lambda position, limits, **how: (
+    thinker.think = lambda position, limits, *options: (
         seen.append(limits.seconds),
-        think(position, limits, **how),
+        think(position, limits, *options),
     )[1]
     analysis = session.think(session.position, Limits(seconds=10.0, visits=2))
     assert seen[0] is not None and seen[0] < 9.8 and analysis.seconds >= 0.2 and analysis.moves

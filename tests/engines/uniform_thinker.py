@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 from azero.players.player import Decision
-from azero.players.thinking import Analysis, Limits, MoveInfo
+from azero.players.thinking import Analysis, Limits, MoveInfo, ThinkOptions
 
 
 class UniformThinker:
@@ -55,22 +55,21 @@ class UniformThinker:
         self,
         position,
         limits,
-        *,
-        should_stop=lambda: False,
-        on_progress=None,
-        progress_seconds=1.0,
-        restriction=None,
+        options=ThinkOptions(),  # noqa: B008
     ) -> Analysis:
         self.num_thoughts += 1
         began = reported = time.perf_counter()
         actions = np.flatnonzero(
-            position.legal if restriction is None else restriction.first_moves(position)
+            position.legal
+            if options.restriction is None
+            else options.restriction.first_moves(position)
         ).tolist()
         visits = 0
         policy, _ = self.evaluate(position)
         passing = position.game.num_actions - 1
         expects_pass = self.expects_pass and (
-            restriction is None or bool(restriction.mask(1 - position.to_play, 1)[passing])
+            options.restriction is None
+            or bool(options.restriction.mask(1 - position.to_play, 1)[passing])
         )
 
         def analysis() -> Analysis:
@@ -104,16 +103,19 @@ class UniformThinker:
         while not position.is_over and all(visits < bound for bound in bounds):
             visits += 1
             time.sleep(self.seconds_per_visit if bounds or limits.seconds is not None else 0.001)
-            if on_progress is not None and time.perf_counter() - reported >= progress_seconds:
+            if (
+                options.on_progress is not None
+                and time.perf_counter() - reported >= options.progress_seconds
+            ):
                 reported = time.perf_counter()
-                on_progress(analysis())
-            if should_stop() or (
+                options.on_progress(analysis())
+            if options.should_stop() or (
                 limits.seconds is not None and time.perf_counter() - began >= limits.seconds
             ):
                 break
         result = analysis()
-        if on_progress is not None:
-            on_progress(result)
+        if options.on_progress is not None:
+            options.on_progress(result)
         return result
 
     def evaluate(self, position, symmetry=None):

@@ -1,6 +1,7 @@
 """ONNX files: agreement with ONNX Runtime on every family of networks, and play."""
 
 import dataclasses
+import sys
 from pathlib import Path
 
 import jax
@@ -54,6 +55,10 @@ FAMILIES: dict[str, tuple[GameConfig, ConvolutionalConfig]] = {
     "pooled, fixed norms": (
         GO.replace(planes=19),
         PooledConfig(head_filters=4, norm="fixed", pool_every=3, **SIZES),
+    ),
+    "pooled, nested": (
+        GO.replace(planes=19),
+        PooledConfig(head_filters=4, inner_blocks=2, **{**SIZES, "blocks": 4}),
     ),
     "pooled, planes": (CHESS, PooledConfig(head_filters=4, pool_every=1, **SIZES)),
 }
@@ -114,6 +119,29 @@ def test_onnx_runtime_agrees(name: str, tmp_path: Path) -> None:
     assert np.std(np.asarray(expected["value"])) > 1e-5
 
 
+@pytest.mark.parametrize("name", ["sep-plain", "pooled"])
+def test_openvino_agrees(name: str, tmp_path: Path) -> None:
+    require_module("openvino")
+    variables, config = network(*FAMILIES[name])
+    file = tmp_path / "network.onnx"
+    write_onnx(file, variables, config)
+    openvino = OnnxNetwork(file, "openvino", threads=2, dtype="float32")
+    assert openvino.config == config
+    for count in (1, 4):
+        planes = planes_of(config, count)
+        check_close(openvino.outputs(planes), outputs(variables, config, planes))
+
+
+def test_a_batch_is_split_over_the_threads(tmp_path: Path) -> None:
+    variables, config = network(*FAMILIES["one block"])
+    file = tmp_path / "network.onnx"
+    write_onnx(file, variables, config)
+    planes = planes_of(config, 6)
+    whole, split = OnnxNetwork(file, threads=1), OnnxNetwork(file, threads=3)
+    check_close(split.outputs(planes), whole.outputs(planes))
+    check_close(split.outputs(planes[:4]), whole.outputs(planes[:4]))
+
+
 @pytest.mark.parametrize("name", ["go5-komi", "efficiency/go7-first", "chess-endings"])
 def test_trained_networks_agree(name: str, tmp_path: Path) -> None:
     variables, config = load_variables(EXPERIMENTS / name / "checkpoint")
@@ -165,8 +193,24 @@ def test_a_file_is_a_player(tmp_path: Path) -> None:
     masked = np.where(position.legal, np.asarray(back), -np.inf)
     np.testing.assert_allclose(policy, np.asarray(jax.nn.softmax(masked)), atol=1e-5)
     assert player.think(position, Limits(visits=12)).visits == 12
-    with pytest.raises(ValueError, match="takes visits=NUMBER"):
+    with pytest.raises(ValueError, match=r"takes visits=NUMBER and backend=onnxruntime\|openvino"):
         parse_player(f"onnx:{file}?search=engine")
+
+
+def test_a_player_names_its_backend(tmp_path: Path) -> None:
+    spec = parse_player(f"onnx:{tmp_path}/five.onnx?backend=openvino")
+    assert isinstance(spec, OnnxSpec)
+    assert (spec.backend, spec.name) == ("openvino", "onnx five, openvino")
+    with pytest.raises(ValueError, match=r"backend=tensorrt .*backend=onnxruntime\|openvino"):
+        parse_player(f"onnx:{tmp_path}/five.onnx?backend=tensorrt")
+
+
+def test_a_library_that_is_missing_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    with pytest.raises(ValueError, match=r"openvino is not installed: pip install 'azero\[openv"):
+        OnnxNetwork(tmp_path / "x.onnx", "openvino")
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:

@@ -58,6 +58,22 @@ def play(wanted: MatchRequest) -> tuple[MatchResult, str]:
     return result, console.file.getvalue()  # type: ignore[attr-defined]
 
 
+def test_further_games_compile_nothing() -> None:
+    """A process that compiles at every game runs out of memory maps after some hundreds."""
+    play(request("corner", "pass", games=2))
+    events: list[str] = []
+
+    def listen(event: str, seconds: float, **_: str | int) -> None:
+        events.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        play(request("corner", "pass", games=4))
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert not [event for event in events if event.endswith("backend_compile_duration")]
+
+
 def test_two_programs_play_and_every_game_is_written(tmp_path: Path) -> None:
     # Whoever has Black wins if it is "corner", which puts a stone on the board; else White wins by
     # the komi.

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azero.networks.convolution import CONVOLUTIONS, convolve, minimal_filter, tile_width
+from azero.networks.convolution import CONVOLUTIONS, FOR_INFERENCE, convolve
+from azero.networks.minimal_filtering import minimal_filter, tile_width
 
 
 def correlate(x: np.ndarray, kernel: np.ndarray) -> np.ndarray:
@@ -61,6 +62,15 @@ def test_convolution_is_the_definition(name: str, shape: tuple[int, int]) -> Non
     )
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (2, 5), (5, 5), (7, 3), (8, 8), (9, 9), (19, 19)])
+def test_tiles_are_the_definition(shape: tuple[int, int]) -> None:
+    x, kernel = draw((3, *shape, 6), 0), draw((3, 3, 6, 4), 1)
+    prepare, apply = FOR_INFERENCE["winograd"]
+    found = jax.jit(lambda x, kernel: apply(x, prepare(kernel, shape[1])))(x, kernel)
+    expected = correlate(x, kernel)
+    np.testing.assert_allclose(found, expected, atol=2e-5 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("name", sorted(CONVOLUTIONS))
 def test_gradients_are_those_of_the_definition(name: str) -> None:
     x, kernel, weight = draw((2, 4, 5, 3), 0), draw((3, 3, 3, 2), 1), draw((2, 4, 5, 2), 2)
@@ -87,7 +97,7 @@ def test_gradients_are_those_of_the_definition(name: str) -> None:
 
 def test_prepare_keeps_leading_axes() -> None:
     kernels = draw((2, 3, 3, 6, 4), 0)
-    for name, convolution in CONVOLUTIONS.items():
+    for name, convolution in [*CONVOLUTIONS.items(), *FOR_INFERENCE.items()]:
         stacked = convolution.prepare(jnp.asarray(kernels), 9)
         one_by_one = jnp.stack([convolution.prepare(jnp.asarray(kernel), 9) for kernel in kernels])
         np.testing.assert_array_equal(stacked, one_by_one, err_msg=name)

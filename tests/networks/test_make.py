@@ -34,6 +34,17 @@ def test_cpu_with_bf16_units_takes_products(monkeypatch: pytest.MonkeyPatch) -> 
     assert resolve(dataclasses.replace(SMALL, inference_dtype="float32")).convolution == "winograd"
 
 
+@pytest.mark.parametrize(
+    ("flags", "convolution"),
+    [({"amx_bf16", "avx512_bf16"}, "dots"), ({"avx512_bf16"}, "winograd"), ({"bf16"}, "winograd")],
+)
+def test_only_matrix_units_take_products(
+    monkeypatch: pytest.MonkeyPatch, flags: set[str], convolution: str
+) -> None:
+    monkeypatch.setattr(make, "cpu_flags", lambda: frozenset(flags))
+    assert resolve(SMALL).convolution == convolution
+
+
 def test_accelerators_take_xla(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(make.jax, "default_backend", lambda: "tpu")
     assert resolve(SMALL) == dataclasses.replace(SMALL, convolution="xla")

@@ -91,16 +91,17 @@ def fit(network: Network, planes: np.ndarray, steps: int) -> tuple[PyTree, list[
 
 
 @pytest.mark.parametrize(
-    ("norm", "moves"),
+    ("norm", "inner_blocks", "moves"),
     [
-        ("batch", "points and pass"),
-        ("batch", "planes"),
-        ("fixed", "points and pass"),
-        pytest.param("fixed", "planes", marks=pytest.mark.slow),
+        ("batch", 0, "points and pass"),
+        ("batch", 0, "planes"),
+        ("fixed", 0, "points and pass"),
+        ("batch", 1, "points and pass"),
+        pytest.param("fixed", 1, "planes", marks=pytest.mark.slow),
     ],
 )
-def test_it_learns_and_infers_what_it_learned(norm: str, moves: str) -> None:
-    network = build(SMALL.replace(norm=norm), (9, 9), MOVES[moves])
+def test_it_learns_and_infers_what_it_learned(norm: str, inner_blocks: int, moves: str) -> None:
+    network = build(SMALL.replace(norm=norm, inner_blocks=inner_blocks), (9, 9), MOVES[moves])
     planes = draw_planes(32, (9, 9))
     before = jax.jit(network.init)(jax.random.key(0))
     variables, losses = fit(network, planes, 60)
@@ -118,10 +119,16 @@ def test_it_learns_and_infers_what_it_learned(norm: str, moves: str) -> None:
 
 @pytest.mark.parametrize("convolution", list(CONVOLUTIONS))
 @pytest.mark.parametrize(
-    ("blocks", "pool_every"), [(1, 2), (2, 2), (3, 1), (4, 3), (6, 2)], ids=str
+    ("blocks", "pool_every", "inner_blocks"),
+    [(1, 2, 0), (2, 2, 0), (3, 1, 1), (4, 3, 0), (4, 2, 2), (6, 2, 0)],
+    ids=str,
 )
-def test_every_tower_folds(convolution: str, blocks: int, pool_every: int) -> None:
-    config = SMALL.replace(blocks=blocks, pool_every=pool_every, convolution=convolution)
+def test_every_tower_folds(
+    convolution: str, blocks: int, pool_every: int, inner_blocks: int
+) -> None:
+    config = SMALL.replace(
+        blocks=blocks, pool_every=pool_every, inner_blocks=inner_blocks, convolution=convolution
+    )
     network = build(config, (5, 7))
     plain = build(config.replace(convolution="xla"), (5, 7))  # its parameters are the same
     variables = jax.jit(plain.init)(jax.random.key(1))
@@ -251,8 +258,9 @@ def test_heads_mean_what_they_say() -> None:
     assert all(head.dtype == jnp.float32 for head in jax.tree.leaves(outputs))
 
 
-def test_fixed_norms_keep_the_variance_and_one_batch_norm() -> None:
-    config = SMALL.replace(norm="fixed", blocks=9, filters=64)
+@pytest.mark.parametrize("inner_blocks", [0, 2])
+def test_fixed_norms_keep_the_variance_and_one_batch_norm(inner_blocks: int) -> None:
+    config = SMALL.replace(norm="fixed", blocks=9, filters=64, inner_blocks=inner_blocks)
     network = build(config, (9, 9))
     variables = jax.jit(network.init)(jax.random.key(0))
     assert set(variables["batch_stats"]) == {"end"}
@@ -286,7 +294,9 @@ def test_batches_larger_than_a_chunk() -> None:
 def test_what_cannot_be_built_is_refused() -> None:
     with pytest.raises(ValueError, match="not for 83 moves on 81 points"):
         build(SMALL, (9, 9), 83)
-    with pytest.raises(ValueError, match=r"network\.pool-filters is below network\.filters, 12"):
+    with pytest.raises(ValueError, match=r"network\.pool-filters is below .* convolution, 12, not"):
         SMALL.replace(pool_filters=12)
+    with pytest.raises(ValueError, match=r"network\.inner-blocks: network\.filters is even and"):
+        SMALL.replace(filters=13, inner_blocks=2)
     with pytest.raises(ValueError, match=r"network\.pool-every is at least 1, not 0"):
         SMALL.replace(pool_every=0)

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import jax
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -107,6 +108,7 @@ def test_the_name_says_all():
         ("apv:p?value=v&lambda=2", r"lambda must be in \[0, 1\], not 2"),
         ("apv:p?visits=0", "at least 1 visit, not 0"),
         ("apv:p?fpu=half", "fpu=half in"),
+        ("apv:p?priors=mine", "priors=mine in"),
         ("apv:p?lambda=0.5", "lambda=0.5 needs a value network"),
     ],
 )
@@ -131,6 +133,42 @@ def test_networks_that_do_not_fit_are_named(networks, tmp_path):
         apv_config(ApvSpec(policy, rollout=tmp_path / "seven"))
     with pytest.raises(ValueError, match="plays go on 5x5, not go on 9x9"):
         load_apv(ApvSpec(policy), GoConfig(size=(9,)))
+
+
+def test_priors_come_from_the_network_the_tree_policy_or_nowhere(networks, tmp_path):
+    """AG16 Extended Data Table 7: with the policy network, with the tree policy alone; and even."""
+    game = make("go", **GoConfig(size=(5,), komi=0.5, planes=10).options())
+    config = Config(game=GoConfig(size=(5,), komi=0.5, planes=10), network=TINY.of("tree2016"))
+    weights = config.network.build(game).init(jax.random.key(0))
+    weights["params"]["distance"] += np.arange(17, dtype=np.float32)  # of the last move
+    write_exported(tmp_path, jax.device_get(weights), 3, config)
+    policies = {}
+    for priors in ("network", "tree", "uniform"):
+        text = player(networks, "rollout", tree=tmp_path, priors=priors, threshold=0, beta=1)
+        one = load_apv(parse_player(text))
+        analysis = one.think(Position.start(one.game).play(12), Limits(playouts=40))
+        policies[priors] = analysis.raw_policy
+        assert parse_player(text).name.endswith(f"beta 1, priors {priors}")
+        line = max(analysis.moves, key=lambda move: move.visits).line
+        assert len(line) > 1, "the priors of further nodes work, too"
+    corners = [0, 4, 20, 24]
+    even = np.where(np.arange(26) == 12, 0, 1 / 24) * (np.arange(26) < 25)
+    np.testing.assert_allclose(policies["uniform"], even, atol=1e-6)
+    assert (policies["tree"][corners] > 0.1).all(), "the weights favour what is far from the move"
+    assert np.abs(policies["network"] - policies["uniform"]).max() > 0.01
+
+
+def test_values_of_moves_are_told_apart(networks):
+    """Q is (1 - lambda) W_v / N_v + lambda W_r / N_r (AG16 methods)."""
+    spec = parse_player(
+        player(networks, "value", "rollout", "tree", threshold=2, **{"lambda": 0.3})
+    )
+    one = load_apv(spec)
+    analysis = one.think(Position.start(one.game), Limits(playouts=60))
+    for move in analysis.moves:
+        assert -1 <= move.network_value <= 1 and abs(move.rollout_value) <= 1
+        mixed = 0.7 * move.network_value + 0.3 * move.rollout_value
+        assert move.value == pytest.approx(mixed, abs=1e-6)
 
 
 @pytest.mark.parametrize("replies", [False, True])

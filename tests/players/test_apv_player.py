@@ -6,16 +6,15 @@ import jax
 import numpy as np
 import pytest
 
-from azero.games.go.rollouts.playouts import make_play_out
 from azero.games.go.rules import Go
 from azero.games.table import make
-from azero.networks.rollout import sum_weights
+from azero.players.alphago2016 import make_rollouts
 from azero.players.clock import Clock
 from azero.players.play_style import ALPHAGO2016
 from azero.players.player import RESIGN, Position
-from azero.players.thinking import Limits, Restriction
+from azero.players.thinking import Limits, Restriction, ThinkOptions
 from azero.players.tree_player import TreePlayer
-from azero.search.leaf import ignore_symmetry, policy_rollout_leaf, symmetry_network_leaf
+from azero.search.leaf import symmetry_network_leaf
 from azero.search.single.mixed import MixedEvaluator, MixSettings, make_ask
 from azero.search.single.parallel import TreeSettings
 from azero.search.single.selection import AlphaGo2016
@@ -31,6 +30,15 @@ def ask(positions):
     return policies, np.zeros(len(positions), np.float32)
 
 
+def draw(positions):
+    return np.zeros(len(positions))
+
+
+def begun(ask):
+    """Return an answering function as one that begins and waits."""
+    return lambda positions: lambda: ask(positions)
+
+
 def position_after(*moves):
     position = Position.start(GAME)
     for move in moves:
@@ -42,7 +50,8 @@ def make_player(
     game=GAME,
     policy=ask,
     value=ask,
-    rollout=ask,
+    tree=ask,
+    rollout=draw,
     *,
     batch=4,
     threshold=3,
@@ -53,7 +62,8 @@ def make_player(
     mix = MixSettings(asks_values=mixing < 1, threshold=threshold, policy_batch=policy_batch)
     settings = TreeSettings(batch=batch, rule=AlphaGo2016(mixing=mixing), virtual_loss=3)
     chosen = dataclasses.replace(ALPHAGO2016, **{"limits": Limits(playouts=200), **style})
-    evaluator = MixedEvaluator(policy, value, rollout, mix, batch)
+    asks = [begun(each) for each in (policy, value, tree, rollout)]
+    evaluator = MixedEvaluator(*asks, mix, batch)
     return TreePlayer(game, evaluator, settings=settings, style=chosen, name="alphago2016")
 
 
@@ -88,7 +98,11 @@ def test_a_search_is_extended_where_the_most_visited_move_is_not_the_best():
             [1.0 if position.legal[8] else -0.9 for position in positions], np.float32
         )
 
-    one = make_player(value=behind, rollout=behind, batch=1, threshold=1000)
+    def rollout(positions):
+        signs = [1 - 2 * position.to_play for position in positions]
+        return signs * behind(positions)[1]
+
+    one = make_player(value=behind, rollout=rollout, batch=1, threshold=1000)
     analysis = one.think(position_after(), Limits(playouts=12))
     assert analysis.moves[0].action == 8
     assert 12 <= analysis.playouts <= 18
@@ -112,12 +126,16 @@ def test_the_tree_is_kept_from_move_to_move_and_forgotten_on_reset():
 
 def test_limits_on_moves_and_visits():
     analysis = make_player().think(
-        position_after(), Limits(visits=40), restriction=Restriction.first_move([2, 6], 0, 9)
+        position_after(),
+        Limits(visits=40),
+        ThinkOptions(restriction=Restriction.first_move([2, 6], 0, 9)),
     )
     assert {move.action for move in analysis.moves} <= {2, 6} and analysis.visits >= 40
     with pytest.raises(ValueError, match="no legal move is left to search after 1 moves"):
         make_player().think(
-            position_after(4), Limits(visits=40), restriction=Restriction.first_move([4], 1, 9)
+            position_after(4),
+            Limits(visits=40),
+            ThinkOptions(restriction=Restriction.first_move([4], 1, 9)),
         )
 
 
@@ -125,14 +143,18 @@ def test_a_restriction_holds_down_to_its_depth():
     one, position = make_player(), position_after(0, 3, 8, 4)  # O threatens 5
     assert one.think(position, Limits(visits=400)).moves[0].action == 5
     analysis = one.think(
-        position, Limits(visits=400), restriction=Restriction.none(9).avoiding(1, [5], 4)
+        position,
+        Limits(visits=400),
+        ThinkOptions(restriction=Restriction.none(9).avoiding(1, [5], 4)),
     )
     lines = [move.line for move in analysis.moves]
     assert all(5 not in line[1::2] for line in lines) and max(map(len, lines)) > 2
     lines = [
         move.line
         for move in one.think(
-            position, Limits(visits=100), restriction=Restriction.none(9).allowing(1, [], 2)
+            position,
+            Limits(visits=100),
+            ThinkOptions(restriction=Restriction.none(9).allowing(1, [], 2)),
         ).moves
     ]
     assert {len(line) for line in lines} == {1}, (
@@ -142,9 +164,7 @@ def test_a_restriction_holds_down_to_its_depth():
 
 def test_rollouts_count_under_the_komi_of_the_position():
     def three_points_for_black(positions):
-        return ask(positions)[0], np.array(
-            [-3.0 if position.to_play else 3.0 for position in positions], np.float32
-        )
+        return np.full(len(positions), 3.0)
 
     one = make_player(Go(size=3, komi=0.5), rollout=three_points_for_black, mixing=1.0)
     for komi, value in ((2.5, 1.0), (3.5, -1.0), (3.0, 0.0)):
@@ -155,20 +175,22 @@ def test_rollouts_count_under_the_komi_of_the_position():
 def test_memory_bounds_the_tree_and_warming_up_asks_everyone():
     asked = []
 
-    def noted(name):
+    def noted(name, answer=ask):
         def noted_ask(positions):
             asked.append((name, len(positions)))
-            return ask(positions)
+            return answer(positions)
 
         return noted_ask
 
-    one = make_player(policy=noted("policy"), value=noted("value"), rollout=noted("rollout"))
+    one = make_player(noted("policy"), noted("value"), noted("tree"), noted("rollout", answer=draw))
     one.warm_up(position_after())
     assert sorted(asked) == [
         ("policy", 1),
         ("policy", 2),
         ("rollout", 1),
         ("rollout", 4),
+        ("tree", 1),
+        ("tree", 4),
         ("value", 1),
         ("value", 4),
     ]
@@ -195,22 +217,19 @@ def untrained(name, planes):
 
 @pytest.mark.slow
 def test_all_its_parts_together_know_who_is_ahead():
-    policy, value = (
-        untrained(name, planes) for name, planes in (("policy2016", 4), ("value2016", 4))
-    )
-    tree_game, tree_infer, tree_params = untrained("tree2016", 10)
-    rollouts = policy_rollout_leaf(
-        tree_game, tree_infer, make_play_out(Go(size=5, komi=0.5), sum_weights)
-    )
     asks = [
         make_ask(game, symmetry_network_leaf(game, infer), params, batch=8, seed=0)
-        for game, infer, params in (policy, value)
+        for game, infer, params in (
+            untrained(name, planes)
+            for name, planes in (("policy2016", 4), ("value2016", 4), ("tree2016", 10))
+        )
     ]
-    rollout = make_ask(
-        tree_game, ignore_symmetry(rollouts), tree_params, batch=8, seed=0, random_symmetry=False
-    )
     game = Go(size=5, komi=0.5)
-    one = make_player(game, *asks, rollout, batch=8, threshold=8, policy_batch=16, mixing=1.0)
+    rollout = make_rollouts(game, untrained("rollout2016", 6)[2], has_replies=False, seed=0)
+    mix = MixSettings(asks_values=False, threshold=8, policy_batch=16)
+    settings = TreeSettings(batch=8, rule=AlphaGo2016(mixing=1.0), virtual_loss=3)
+    evaluator = MixedEvaluator(*asks, rollout, mix, 8)
+    one = TreePlayer(game, evaluator, settings=settings, style=ALPHAGO2016, name="alphago2016")
     # . O X . X     White's five stones have one liberty, which White cannot fill.
     # O O X X X
     # O X X . .

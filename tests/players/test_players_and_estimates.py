@@ -136,7 +136,7 @@ def test_the_doctor_asks_no_trees_of_what_learns_from_records(capsys):
         (["doctor", "alphago9"], "alphago9 makes several networks"),
         (["doctor", "chess960"], "unknown experiment 'chess960'; the experiments are: tictactoe"),
         (["bench", "loop", "--against", "fairy"], "compares with pgx, not 'fairy'"),
-        (["bench", "engine", "--against", "fairy"], "compares with onnx, not 'fairy'"),
+        (["bench", "engine", "--against", "fairy"], "compares with onnx and openvino, not 'fairy'"),
     ],
 )
 def test_the_command_line_answers_mistakes_in_one_line(words, message, monkeypatch, capsys):

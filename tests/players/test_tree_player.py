@@ -18,7 +18,7 @@ from azero.mesh import make_mesh
 from azero.players.clock import Clock
 from azero.players.play_style import PlayStyle
 from azero.players.player import RESIGN, Position
-from azero.players.thinking import Analysis, Limits, Restriction
+from azero.players.thinking import Analysis, Limits, Restriction, ThinkOptions
 from azero.players.tree_player import TreePlayer
 from azero.search.batched.policy import make_policy
 from azero.search.leaf import ignore_symmetry, symmetry_network_leaf, uniform_leaf
@@ -106,7 +106,9 @@ class TestTheMoveIsTheSame:
         thinker = self.wide
         thinker.reset()
         calls = iter(range(1000))
-        pondered = thinker.think(before, Limits(), should_stop=lambda: next(calls) >= 39)
+        pondered = thinker.think(
+            before, Limits(), ThinkOptions(should_stop=lambda: next(calls) >= 39)
+        )
         assert pondered.playouts == 320  # 40 batches
         now = before.play(passing)
         kept = thinker.think(now, Limits(playouts=200))
@@ -151,7 +153,9 @@ class TestAnalysis:
         position = after([0, 3, 1, 4])
         thinker.think(position, Limits(visits=50))
         analysis = thinker.think(
-            position, Limits(playouts=60), restriction=Restriction.first_move([5, 7], 0, 9)
+            position,
+            Limits(playouts=60),
+            ThinkOptions(restriction=Restriction.first_move([5, 7], 0, 9)),
         )
         assert {move.action for move in analysis.moves} <= {5, 7} and analysis.playouts == 60
         assert analysis.moves[0].prior == pytest.approx(
@@ -162,7 +166,9 @@ class TestAnalysis:
         )  # and all moves come back
         with pytest.raises(ValueError, match="no legal move is left to search after 4 moves"):
             thinker.think(
-                position, Limits(visits=5), restriction=Restriction.first_move([0, 3, 99], 0, 9)
+                position,
+                Limits(visits=5),
+                ThinkOptions(restriction=Restriction.first_move([0, 3, 99], 0, 9)),
             )
 
     def test_a_deep_restriction_holds_below_the_first_move_and_in_a_tree_apart(self) -> None:
@@ -174,14 +180,16 @@ class TestAnalysis:
         one_ply = thinker.think(
             position,
             Limits(visits=200),
-            restriction=Restriction.none(9).avoiding(1, [5], 2).avoiding(0, [2], 1),
+            ThinkOptions(restriction=Restriction.none(9).avoiding(1, [5], 2).avoiding(0, [2], 1)),
         )
         assert one_ply.playouts == 200 and {move.action for move in one_ply.moves} == {1, 5, 6, 7}
         assert all(move.line[1] != 5 for move in one_ply.moves) and any(
             5 in move.line[2:] for move in one_ply.moves
         )
         three_plies = thinker.think(
-            position, Limits(visits=200), restriction=Restriction.none(9).avoiding(1, [5], 4)
+            position,
+            Limits(visits=200),
+            ThinkOptions(restriction=Restriction.none(9).avoiding(1, [5], 4)),
         )
         assert (
             all(5 not in move.line[1::2] for move in three_plies.moves)
@@ -195,7 +203,7 @@ class TestAnalysis:
         analysis = player(batch=4).think(
             after([0, 3, 8, 4]),
             Limits(visits=100),
-            restriction=Restriction.none(9).allowing(1, [], 2),
+            ThinkOptions(restriction=Restriction.none(9).allowing(1, [], 2)),
         )
         assert (
             all(len(move.line) == 1 and move.value == 0.0 for move in analysis.moves)
@@ -213,14 +221,16 @@ class TestAnalysis:
         assert thinker._tree.num_nodes == 21 and apart.num_nodes == 39
         thinker.think(after([]), Limits(visits=40))
         assert (
-            thinker.think(after([]), Limits(visits=50), restriction=deep).visits == 50
+            thinker.think(after([]), Limits(visits=50), ThinkOptions(restriction=deep)).visits == 50
             and thinker._tree.num_nodes == 0
         )
 
     def test_progress_is_told_and_ends_with_the_result(self) -> None:
         told: list[Analysis] = []
         analysis = player().think(
-            after([]), Limits(visits=30), on_progress=told.append, progress_seconds=0.0
+            after([]),
+            Limits(visits=30),
+            ThinkOptions(on_progress=told.append, progress_seconds=0.0),
         )
         assert told[-1] is analysis and [each.visits for each in told[:30]] == list(range(1, 31))
 
@@ -234,7 +244,12 @@ class TestAnalysis:
         assert thinker.think(position, Limits(visits=30)).playouts == 10
         assert thinker.think(position, Limits(visits=30)).playouts == 0
         assert thinker.think(position, Limits(visits=100, playouts=7)).playouts == 7
-        assert thinker.think(position, Limits(playouts=8), should_stop=lambda: True).playouts == 8
+        assert (
+            thinker.think(
+                position, Limits(playouts=8), ThinkOptions(should_stop=lambda: True)
+            ).playouts
+            == 8
+        )
         began = time.perf_counter()
         assert thinker.think(position, Limits(seconds=0.2)).playouts > 0
         assert time.perf_counter() - began < 0.6
@@ -252,9 +267,7 @@ class TestAnalysis:
         most = thinker._settings.max_nodes
         state_words = thinker._rules.pack(Position.start(TICTACTOE).state).state
         assert 1 <= most == (1 << 20) // thinker.evaluator.node_bytes(len(state_words), 9)
-        thinker.think(
-            Position.start(TICTACTOE), Limits(playouts=4 * most), should_stop=lambda: False
-        )
+        thinker.think(Position.start(TICTACTOE), Limits(playouts=4 * most))
         root = thinker._tree.root
         assert root is not None and thinker._tree.num_nodes <= most
         assert 0.2 * (1 << 20) < root.store.used_bytes <= 1 << 20

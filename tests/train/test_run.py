@@ -47,6 +47,7 @@ LIKE_OTHERS = {
     "go19_40b",
     "go9",
     "go9_gumbel",
+    "go9_master",
     "go5_efficient",
     "go7_efficient",
     "go7",

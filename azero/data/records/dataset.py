@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -17,15 +17,24 @@ from azero.data.records.filters import Filters, Fractions
 from azero.data.records.recorded import SLOTS
 from azero.data.replay import Replay
 from azero.data.settings import ReplayConfig
-from azero.data.shard import pack_games, read_shard, row_dtype, shard_path, with_margin, write_shard
+from azero.data.shard import (
+    Positions,
+    pack_games,
+    read_shard,
+    row_dtype,
+    shard_path,
+    with_margin,
+    write_shard,
+)
 from azero.games.game import Game
 from azero.games.go.rules import Go
+from azero.selfplay.targets import policy_room
 from azero.selfplay.trajectory import Games, HostArray
 
 DATASET = "dataset.json"
-_SCHEMA = 2
+_SCHEMA = 3
 _OLDEST_SCHEMA = 1
-"""Without rows_per_position, which was 1."""
+"""Without rows_per_position, which was 1; 2 is without has_searches, which was False."""
 
 
 def open_manifest(directory: Path) -> Manifest:
@@ -46,6 +55,8 @@ class Dataset:
     rows_per_position: int = 1
     """The last of this many rows is a position to learn from, the others are its history; 1 where
     every position of a game is learned from."""
+    has_searches: bool = False
+    """Policy targets are those of searches, as in a run of self-play; else the moves played."""
 
     def __post_init__(self) -> None:
         self.filters.check()
@@ -75,6 +86,7 @@ class Dataset:
                 Filters(**filters),
                 Fractions(**facts["fractions"]),
                 facts.get("rows_per_position", 1),
+                facts.get("has_searches", False),
             )
         except FileNotFoundError:
             raise ValueError(
@@ -86,16 +98,21 @@ class Dataset:
 
     @classmethod
     def create(
-        cls, directory: Path, filters: Filters, fractions: Fractions, rows_per_position: int = 1
+        cls,
+        directory: Path,
+        filters: Filters,
+        fractions: Fractions,
+        rows_per_position: int = 1,
+        has_searches: bool = False,
     ) -> Dataset:
-        """Make a data set, or open the one that is there with the same settings.
+        """Make a data set, or open an existing one with the same settings.
 
         Raises:
           ValueError: there is one with other settings, which are named; or the settings are
             invalid, such as an impossible board.
           StorageError: the directory cannot be written to.
         """
-        dataset = cls(directory, filters, fractions, rows_per_position)
+        dataset = cls(directory, filters, fractions, rows_per_position, has_searches)
         if (directory / DATASET).exists():
             there = cls.open(directory)
             found = there.settings()
@@ -118,6 +135,7 @@ class Dataset:
             "filters": dataclasses.asdict(filters),
             "fractions": dataclasses.asdict(fractions),
             "rows_per_position": rows_per_position,
+            "has_searches": has_searches,
         }
         write_atomic(directory / DATASET, [json.dumps(facts, indent=2).encode() + b"\n"])
         return dataset
@@ -125,7 +143,13 @@ class Dataset:
     def settings(self) -> dict[str, Any]:
         """Return all settings by name."""
         facts = dataclasses.asdict(self.filters) | dataclasses.asdict(self.fractions)
-        return {**facts, "rows_per_position": self.rows_per_position}
+        own = {name: getattr(self, name) for name in ("rows_per_position", "has_searches")}
+        return {**facts, **own}
+
+    @property
+    def slots(self) -> int:
+        """The most moves of a policy target."""
+        return policy_room(cast(Game, self.game())) if self.has_searches else SLOTS
 
     def game(self) -> Go:
         """Return the rules that the games were replayed under."""
@@ -166,7 +190,7 @@ class Dataset:
             self.directory / split,
             game,
             dataclasses.replace(config, window_games=games),
-            SLOTS,
+            self.slots,
             {**state, "num_games": games, "num_positions": positions},
             memory=memory,
             rows_per_position=self.rows_per_position,
@@ -185,7 +209,7 @@ class Dataset:
             if most is not None and sum(map(len, shards)) >= most * self.rows_per_position:
                 break
             path = self.directory / split / record.file
-            found, _ = read_shard(path, record.sha256, game.name, game.frame_words, SLOTS)
+            found, _ = read_shard(path, record.sha256, game.name, game.frame_words, self.slots)
             shards.append(found.rows)
         return np.concatenate(shards) if shards else np.zeros(0, row_dtype(game.frame_words))
 
@@ -197,8 +221,16 @@ class Dataset:
         )
 
     def append(self, split: str, rows: HostArray, games: Games, sources: Sequence[str]) -> None:
-        """Add games without policy targets to a split as one shard, atomically. `sources` say where
-        the games come from.
+        """Add packed games without policy targets to a split; see `append_packed`."""
+        self.append_packed(
+            split, with_margin(rows, games.policy, SLOTS), pack_games(games), sources
+        )
+
+    def append_packed(
+        self, split: str, positions: Positions, games: HostArray, sources: Sequence[str]
+    ) -> None:
+        """Add games to a split as one shard, atomically: their positions [T] and their entries [G]
+        (`azero.data.shard`). `sources` say where the games come from.
 
         Raises:
           StorageError: the disk is full or cannot be written to.
@@ -210,9 +242,8 @@ class Dataset:
         path = shard_path(directory, 0, number)
         facts: dict[str, Any] = {"game": "go", "shard": number, "process": 0, "split": split}
         facts["sources"] = list(sources)
-        positions = with_margin(rows, games.policy, SLOTS)
-        digest = write_shard(path, positions, pack_games(games), facts)
-        manifest.append(ShardRecord(number, path.name, len(games.length), len(rows), digest))
+        digest = write_shard(path, positions, games, facts)
+        manifest.append(ShardRecord(number, path.name, len(games), len(positions.rows), digest))
 
     def sources(self, split: str, shard: int) -> list[str]:
         """Return where the games of a shard come from.

@@ -34,7 +34,7 @@ class Filters:
     results: Literal["known", "any"] = "known"
     """Whether the winner must be known; with "any" an unknown result counts as a draw."""
     rules: tuple[str, ...] = ()
-    """Words of which one must be in the record's ruleset, upper or lower case; none takes all."""
+    """Words of which one must be in the record's ruleset, upper or lower case; none accepts all."""
     suicide: bool = False
     """Whether several stones may capture themselves, as in Tromp-Taylor."""
     superko: Literal["positional", "situational", "simple"] = "positional"

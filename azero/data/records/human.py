@@ -225,7 +225,9 @@ class _Writer:
                 path.rename(path.with_name(path.name + _DAMAGED))
             return
         if "keys" not in facts:
-            raise DamagedFileError(f"{path} is no shard of an import: it does not name its games")
+            raise DamagedFileError(
+                f"{path} is not a shard of an import: it does not name its games"
+            )
         self.keys.update(map(bytes.fromhex, facts["keys"]))
 
     def write(self, games: list[tuple[bytes, GameRecord, HostArray]]) -> int:

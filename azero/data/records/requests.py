@@ -47,20 +47,21 @@ class ShowRequest:
 @dataclass(frozen=True)
 class ExportRequest:
     """Write the games of a run's replay, or of a match, to one file for other programs: SGF of Go,
-    PGN of chess, CSA of shogi."""
+    PGN of chess, CSA of shogi; or those of a run's replay as a data set with their searches' policy
+    targets, which supervised experiments learn from (AGZ Figure 4)."""
 
     directory: Positional[Path]
     """The run's directory, or that of a match (azero match --out)."""
     out: Path
-    """The file (.sgf .pgn .csa)."""
+    """The file (.sgf .pgn .csa); a name without a suffix is the directory of a data set (Go)."""
     last: int | None = None
     """Only this many of the newest games."""
 
 
 @dataclass(frozen=True)
 class JosekiRequest:
-    """Count corner sequences in games; rotations, reflections and colours are folded together (AGZ,
-    Figure 5)."""
+    """Count corner sequences in games; rotations, reflections and colours are merged (AGZ, Figure
+    5)."""
 
     games: Positional[tuple[Path, ...]]
     """Files of records on square boards of one size, oldest games first (.sgf .sgf.gz .zip
@@ -99,11 +100,11 @@ class AccuracyRequest:
     """With several checkpoints of a run: an image of accuracy and value error over the iterations
     (AGZ, Figures 3b and 3c)."""
     number: int = 200
-    """Games that are looked at, evenly spaced over the file; 0 is all."""
+    """Games that are evaluated, evenly spaced over the file; 0 is all."""
     symmetries: bool | None = None
     """Take the mean over all symmetries of a position; None is as the run's
     evaluation.average-symmetries says (the paper does not say)."""
     paper: bool = False
-    """Also print the published figures beside ours."""
+    """Also print the published figures next to ours."""
     json: bool = False
     """Print one JSON object instead of tables."""

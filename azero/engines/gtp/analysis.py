@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from azero.engines.gtp.command import Call, Command, CommandError, parse_colour, parse_integer
 from azero.engines.gtp.play import finish_move
 from azero.engines.moves import choose_move, unvisited_moves, win_rate
-from azero.players.thinking import Analysis, Limits, MoveInfo, Restriction
+from azero.players.thinking import Analysis, Limits, MoveInfo, Restriction, ThinkOptions
 
 if TYPE_CHECKING:
     from azero.players.player import Position
@@ -208,8 +208,9 @@ def _text(value: float) -> str:
 
 def _begin_reports(
     call: Call, position: Position, options: AnalyzeOptions, format_line: Format
-) -> Callable[[Analysis], None]:
-    """Begin the reply of an analysis command, and return what sends its lines."""
+) -> ThinkOptions:
+    """Begin the reply of an analysis command; return the options of a search that sends its
+    lines."""
     if options.restriction is not None and not options.restriction.first_moves(position).any():
         raise CommandError("no legal move to analyse")
     call.reply.begin()
@@ -218,7 +219,9 @@ def _begin_reports(
         if line := format_line(call, position, analysis, options):
             call.reply.send(line)
 
-    return report
+    return ThinkOptions(
+        on_progress=report, progress_seconds=options.seconds, restriction=options.restriction
+    )
 
 
 def _analyze(format_line: Format) -> Command:
@@ -227,14 +230,8 @@ def _analyze(format_line: Format) -> Command:
     def command(call: Call) -> str:
         options = parse_options(call)
         position = call.game.with_turn(options.colour)
-        call.game.session.think(
-            position,
-            Limits(),
-            is_endless=True,
-            on_progress=_begin_reports(call, position, options, format_line),
-            progress_seconds=options.seconds,
-            restriction=options.restriction,
-        )
+        reports = _begin_reports(call, position, options, format_line)
+        call.game.session.think(position, Limits(), reports, is_endless=True)
         return ""
 
     return command
@@ -246,14 +243,8 @@ def _genmove_analyze(format_line: Format) -> Command:
     def command(call: Call) -> str:
         options = parse_options(call)
         position = call.game.with_turn(options.colour)
-        choice = choose_move(
-            call.game,
-            call.settings,
-            options.colour,
-            restriction=options.restriction,
-            on_progress=_begin_reports(call, position, options, format_line),
-            progress_seconds=options.seconds,
-        )
+        reports = _begin_reports(call, position, options, format_line)
+        choice = choose_move(call.game, call.settings, options.colour, reports)
         return f"play {finish_move(call, options.colour, choice)}"
 
     return command

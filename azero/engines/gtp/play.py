@@ -10,7 +10,7 @@ from azero.engines.moves import Choice, choose_move
 from azero.games.go.scoring.status import Status, judge
 from azero.games.go.text import format_score
 from azero.players.clock import Clock
-from azero.players.thinking import Restriction
+from azero.players.thinking import Restriction, ThinkOptions
 
 
 def play(call: Call) -> str:
@@ -63,10 +63,11 @@ def genmove_cleanup(call: Call) -> str:
     others_dead = status.dead & (call.game.board == (1 if colour else -1))
     position = call.game.with_turn(colour)
     points = np.flatnonzero(position.legal[:-1]).tolist()
-    restriction = None
+    options = ThinkOptions()
     if others_dead.any() and points:
-        restriction = Restriction.first_move(points, colour, position.legal.size)
-    choice = choose_move(call.game, call.settings, colour, restriction=restriction)
+        allowed = Restriction.first_move(points, colour, position.legal.size)
+        options = ThinkOptions(restriction=allowed)
+    choice = choose_move(call.game, call.settings, colour, options)
     return finish_move(call, colour, choice)
 
 

@@ -48,7 +48,7 @@ def set_param(call: Call) -> str:
 
 
 def clear_cache(call: Call) -> str:
-    """clear_cache (Leela Zero, KataGo): forget the search tree."""
+    """clear_cache (Leela Zero, KataGo): clear the search tree."""
     call.game.session.forget()
     return ""
 

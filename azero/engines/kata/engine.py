@@ -22,7 +22,7 @@ from azero.engines.kata.fields import QueryError
 from azero.engines.kata.query import Query, Turn, parse_query
 from azero.engines.kata.result import format_result
 from azero.engines.lines import LineReader, LineWriter, say
-from azero.players.thinking import Analysis, Limits
+from azero.players.thinking import Analysis, Limits, ThinkOptions
 
 if TYPE_CHECKING:
     from azero.engines.go_game import GoGame
@@ -182,14 +182,14 @@ class AnalysisEngine(ServedGame["GoGame"]):
             query.set_up(game, len(query.moves))
             query.is_checked = True
         query.set_up(game, turn.number)
-        # Every position gets the visits it asks for, whatever was looked at before it.
+        # Every position gets the visits it asks for, whatever was analysed before it.
         game.session.forget()
         position = game.with_turn(query.colour_to_move(turn.number))
 
         reported = 0.0
 
         def during(analysis: Analysis) -> None:
-            # The thinker reports once more at its end, which is the final result and told as such.
+            # The last report of the thinker, at its end, is the final result and sent as such.
             nonlocal reported
             if (
                 query.report_seconds is not None
@@ -202,10 +202,12 @@ class AnalysisEngine(ServedGame["GoGame"]):
         analysis = game.session.think(
             position,
             Limits(visits=query.visits, playouts=query.playouts, seconds=query.seconds),
-            should_stop=lambda: turn.is_terminated,
-            on_progress=None if query.report_seconds is None else during,
-            progress_seconds=query.report_seconds or 1.0,
-            restriction=query.restriction_of(position),
+            ThinkOptions(
+                should_stop=lambda: turn.is_terminated,
+                on_progress=None if query.report_seconds is None else during,
+                progress_seconds=query.report_seconds or 1.0,
+                restriction=query.restriction_of(position),
+            ),
         )
         if turn.is_terminated and not analysis.moves:
             self._send(_no_results(turn))
@@ -213,7 +215,7 @@ class AnalysisEngine(ServedGame["GoGame"]):
             self._send(format_result(turn, game, position, analysis, is_during_search=False))
 
     def _send_error(self, name: str, error: Exception) -> None:
-        """Say what is wrong with the query `name`; for an unexpected error the traceback goes to
+        """Report what is wrong with the query `name`; for an unexpected error the traceback goes to
         standard error.
         """
         if isinstance(error, QueryError):

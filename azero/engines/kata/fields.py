@@ -19,7 +19,7 @@ class QueryError(Exception):
 
 
 def stones_of(fields: dict[str, Any], shape: tuple[int, int]) -> tuple[list[int], list[int]]:
-    """Return Black's and White's points of "initialStones", in rising order."""
+    """Return Black's and White's points of "initialStones", in ascending order."""
     stones: tuple[list[int], list[int]] = ([], [])
     for entry in list_of(fields, "initialStones"):
         colour, point = move_of(entry, "initialStones", shape)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,27 +68,37 @@ def format_result(
     if points is not None:
         for info, estimate in zip([answer["rootInfo"], *answer["moveInfos"]], points, strict=True):
             info["scoreStdev"] = estimate.stdev
-        maps = [
-            [round(sign * float(owner), 6) for owner in estimate.ownership] for estimate in points
-        ]
+    if query.includes_ownership or query.includes_moves_ownership:
+        root, *after = _ownership(query, game, analysis, points, sign, sign * mover)
         if query.includes_ownership:
-            answer["ownership"] = maps[0]
-        if query.includes_moves_ownership:
-            for shown, after in zip(answer["moveInfos"], maps[1:], strict=True):
-                shown["ownership"] = after
-    elif query.includes_ownership or query.includes_moves_ownership:
-        found = owners(game.board.tobytes(), game.board.shape)
-        expected = [round(sign * mover * owner, 6) for owner in found]
-        if query.includes_ownership:
-            answer["ownership"] = expected
-        if query.includes_moves_ownership:
-            for info, shown in zip(analysis.moves, answer["moveInfos"], strict=True):
-                # Random games after every move would cost more than the search: a move changes its
-                # own point alone.
-                shown["ownership"] = [
-                    sign if point == info.action else owner for point, owner in enumerate(expected)
-                ]
+            answer["ownership"] = root
+        for shown, owners_after in zip(answer["moveInfos"], after, strict=False):
+            shown["ownership"] = owners_after
     return answer
+
+
+def _ownership(
+    query: Query,
+    game: GoGame,
+    analysis: Analysis,
+    points: list[PointsEstimate] | None,
+    sign: int,
+    black_sign: int,
+) -> Iterator[list[float]]:
+    """Yield the owner of each point at the root and, if the query wants them, after each move, as
+    the network expects it or, without these heads, as random games end; 1 and -1 as the query
+    reports values."""
+    if points is not None:
+        for estimate in points if query.includes_moves_ownership else points[:1]:
+            yield [round(sign * float(owner), 6) for owner in estimate.ownership]
+        return
+    found = owners(game.board.tobytes(), game.board.shape)
+    expected = [round(black_sign * owner, 6) for owner in found]
+    yield expected
+    # Random games after every move would cost more than the search: a move changes its own point
+    # alone.
+    for info in analysis.moves if query.includes_moves_ownership else ():
+        yield [sign if point == info.action else owner for point, owner in enumerate(expected)]
 
 
 @functools.lru_cache(maxsize=4)
@@ -103,7 +114,7 @@ _LEAD_SCALE = 0.25
 
 
 def score_lead(value: float, num_points: int) -> float:
-    """Return points that stand for a value in [-1, 1]: an estimate, since the networks of the
+    """Return points that correspond to a value in [-1, 1]: an estimate, since the networks of the
     papers predict who wins, not by how much.
 
     It is the logistic curve's: no lead where the chances are even, a whole board at most.

@@ -22,7 +22,7 @@ class Dialect:
     memory: Option
     """Name of the option for the tree's memory in MiB."""
     overhead: Option
-    """Name of the option for the milliseconds held back from every clock for lag."""
+    """Name of the option for the milliseconds subtracted from every clock for lag."""
     centipawns: Callable[[float], int]
     no_move: str
     """The answer without a legal move."""
@@ -40,7 +40,7 @@ def hash_option(name: str) -> Option:
 
 
 def overhead_option(name: str) -> Option:
-    """Return the option for the milliseconds held back from every clock: Move Overhead in
+    """Return the option for the milliseconds subtracted from every clock: Move Overhead in
     Stockfish, NetworkDelay in YaneuraOu."""
     return Option(name, 100, (0, 10_000))
 

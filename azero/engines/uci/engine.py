@@ -24,7 +24,7 @@ from azero.engines.uci.dialects import Dialect
 from azero.engines.uci.info import format_info, win_draw_loss
 from azero.engines.uci.options import MULTI_PV, RESIGN_VALUE, SHOW_WDL, UciOptions
 from azero.engines.uci.search import SearchControl
-from azero.players.thinking import Analysis, Limits, MoveInfo, Restriction
+from azero.players.thinking import Analysis, Limits, MoveInfo, Restriction, ThinkOptions
 from azero.players.uci_go import START, GoRequest, parse_go
 
 if TYPE_CHECKING:
@@ -330,10 +330,7 @@ class UciEngine(ServedGame["MoveGame"]):
         return self.game.session.think(
             position,
             Limits(visits=min((b for b in bounds if b is not None), default=None)),
-            should_stop=search.should_stop,
-            on_progress=report,
-            progress_seconds=PROGRESS_SECONDS,
-            restriction=restriction,
+            ThinkOptions(search.should_stop, report, PROGRESS_SECONDS, restriction),
         )
 
     def _restriction(self, position: Position, names: Sequence[str]) -> Restriction | None:

@@ -61,7 +61,7 @@ class SearchControl:
         return self._is_stopped
 
     def is_over_after(self, seconds: float) -> bool:
-        """Whether a search that need not wait for `stop` or `ponderhit` has had so much time."""
+        """Whether a search that need not wait for `stop` or `ponderhit` has used this much time."""
         return not self._waits and time.perf_counter() - self._began > seconds
 
     def ponderhit(self) -> None:

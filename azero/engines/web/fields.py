@@ -1,5 +1,5 @@
-"""The fields of a visitor's request, beside those of the analysis protocol (`kata.fields`). Every
-function raises QueryError where a field is wrong."""
+"""The fields of a visitor's request, in addition to those of the analysis protocol (`kata.fields`).
+Every function raises QueryError where a field is wrong."""
 
 from __future__ import annotations
 

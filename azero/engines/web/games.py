@@ -46,7 +46,7 @@ class WebGame:
         """Used for resignation only."""
         self.players = ("", "")
         self.note = ""
-        """A remark for the visitor."""
+        """A note for the visitor."""
         self.used = time.monotonic()
         self.stated_result = ""
         """The result in the record that was opened."""
@@ -109,7 +109,7 @@ class WebGame:
           ValueError: the game is over, or the move is not legal.
         """
         if self.outcome is not None:
-            raise ValueError("the game is over; take a move back to go on")
+            raise ValueError("the game is over; take a move back to continue")
         position, ply = self.position, self.ply
         if ply >= self.network.limits.moves:
             raise ValueError(f"a game has at most {self.network.limits.moves:,} moves here")

@@ -68,7 +68,7 @@ class Guard:
         await self._app(scope, receive, send_with_headers)
 
     def _check(self, scope: Scope) -> str | None:
-        """Return the token if it stands in the address, which then becomes a cookie.
+        """Return the token if it is in the address, which then becomes a cookie.
 
         Raises:
           Refusal: the request is not answered.

@@ -23,7 +23,7 @@ from azero.players.clock import Clock
 from azero.players.player import Decision, Move
 from azero.players.points import PointsEstimate
 from azero.players.specs import ThinkerSpec, load_any_thinker
-from azero.players.thinking import Analysis, Limits, Restriction, empty_analysis
+from azero.players.thinking import Analysis, Limits, ThinkOptions, empty_analysis
 from azero.players.tree_player import TreePlayer
 from azero.settings import Config
 
@@ -216,18 +216,14 @@ class GamePlayer:
         self,
         position: Position,
         limits: Limits,
-        *,
-        should_stop: Callable[[], bool] = lambda: False,
-        on_progress: Callable[[Analysis], None] | None = None,
-        progress_seconds: float = 1.0,
-        restriction: Restriction | None = None,
+        options: ThinkOptions = ThinkOptions(),  # noqa: B008
     ) -> Analysis:
         """Search `position` as `Thinker` says, in turns with the network's other games; `seconds`
         are those of its own turns."""
         analysis = empty_analysis(position)
         seconds, playouts = 0.0, 0
         while True:
-            tree = self._tree(should_stop)
+            tree = self._tree(options.should_stop)
             if tree is None:
                 return analysis
             began, made_room = time.perf_counter(), False
@@ -237,21 +233,18 @@ class GamePlayer:
                 made_room = (
                     self._network.turns.is_wanted and time.perf_counter() - began > SLICE_SECONDS
                 )
-                return made_room or should_stop()
+                return made_room or options.should_stop()
 
             try:
                 analysis = tree.think(
                     position,
                     _rest(limits, seconds, playouts),
-                    should_stop=is_turn_over,
-                    on_progress=on_progress,
-                    progress_seconds=progress_seconds,
-                    restriction=restriction,
+                    dataclasses.replace(options, should_stop=is_turn_over),
                 )
             finally:
                 self._network.turns.give()
             seconds, playouts = seconds + analysis.seconds, playouts + analysis.playouts
-            if should_stop() or not made_room:
+            if options.should_stop() or not made_room:
                 return dataclasses.replace(analysis, seconds=seconds, playouts=playouts)
 
     def evaluate(self, position: Position, symmetry: int | None = None) -> tuple[np.ndarray, float]:

@@ -16,7 +16,7 @@ from azero.engines.web.games import WebGame
 from azero.games.go.rules import Go
 from azero.games.position import Position
 from azero.players.points import PointsEstimate
-from azero.players.thinking import Analysis, Limits
+from azero.players.thinking import Analysis, Limits, ThinkOptions
 
 Push = Callable[[str, dict[str, Any]], None]
 """Sends an event with its data to the page."""
@@ -51,7 +51,7 @@ def think(game: WebGame, request: SearchRequest, push: Push, stop: threading.Eve
     with game.searching(stop):
         position = game.position
         if game.outcome is not None:
-            raise ValueError("the game is over; take a move back to go on")
+            raise ValueError("the game is over; take a move back to continue")
         if not _wait(game, push, stop):
             return
         root = root_estimates(game, position, request.wants_owners)
@@ -59,9 +59,7 @@ def think(game: WebGame, request: SearchRequest, push: Push, stop: threading.Eve
         analysis = game.session.think(
             position,
             request.limits,
-            should_stop=stop.is_set,
-            on_progress=reporter.report,
-            progress_seconds=PROGRESS_SECONDS,
+            ThinkOptions(stop.is_set, reporter.report, PROGRESS_SECONDS),
         )
         if stop.is_set():
             return
@@ -172,7 +170,8 @@ def root_estimates(game: WebGame, position: Position, wants_owners: bool) -> dic
 
 def add_leads(found: dict[str, Any], game: WebGame, position: Position, analysis: Analysis) -> None:
     """Add to an analysis of Go the lead of the side to move and that after each of the best moves;
-    where the network has no score head leads stand for values, as in the analysis protocol."""
+    where the network has no score head, leads are estimated from values, as in the analysis
+    protocol."""
     rules = position.game
     if isinstance(rules, Go):
         actions = [info.action for info in analysis.moves[:SHOWN_MOVES]]
@@ -218,7 +217,7 @@ def _review(game: WebGame, limits: Limits, push: Push, stop: threading.Event) ->
     for ply in range(len(game.line) + 1):
         game.go_to(ply)
         position = game.position
-        analysis = game.session.think(position, limits, should_stop=stop.is_set)
+        analysis = game.session.think(position, limits, ThinkOptions(stop.is_set))
         if stop.is_set():
             return
         outcome = game.outcome

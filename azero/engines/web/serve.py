@@ -20,7 +20,7 @@ from azero.models.naming import parse_network_name
 from azero.models.registry import list_names
 
 PORT = 8361
-"""Default port: registered for nothing (IANA); a choice."""
+"""Default port: not registered (IANA); a choice."""
 MIN_TOKEN_LENGTH = 16
 
 
@@ -52,7 +52,7 @@ def serve(
     if token is None and host not in LOOPBACK:
         token = secrets.token_urlsafe(24)
     for name in names:
-        if ":" not in name and parse_network_name(name) is None:  # said before JAX is loaded
+        if ":" not in name and parse_network_name(name) is None:  # reported before JAX is loaded
             known = ", ".join(list_names())
             raise ValueError(
                 f"there is no directory {name!r}, and the networks that ship are {known}"
@@ -110,7 +110,8 @@ def _address(host: str, port: int, token: str | None) -> str:
 
 
 def _watch(application: Application, server: uvicorn.Server) -> None:
-    """End the server if there are no such players, and say on standard error when all is ready."""
+    """End the server if there are no such players, and print on standard error when all is
+    ready."""
     while not application.service.is_ready(1.0):
         pass
     if application.service.has_failed:

@@ -267,7 +267,7 @@ class Service:
         """Return a visitor's game.
 
         Raises:
-          Refusal: there is none, or it has been forgotten.
+          Refusal: there is none, or it has been deleted.
         """
         with self._lock:
             game = self._games.get(key)

@@ -23,7 +23,7 @@ from azero.match.games import MatchGame
 from azero.match.records import csa_ending
 from azero.match.referee import PLAYED_OUT
 from azero.report.boards import draw_board
-from azero.report.pieces import DiagramNotation, draw_pieces, notation
+from azero.report.pieces import NOTATIONS, DiagramNotation, draw_pieces
 
 FILES, RANKS = "abc", "123"
 """Files and ranks of tic-tac-toe."""
@@ -44,7 +44,7 @@ class SquaresAdapter:
         first, second = (side.removeprefix("the ").capitalize() for side in side_names(game))
         self.sides = (first, second)
         self.suffix = {"chess": ".pgn", "shogi": ".csa"}.get(game.name, "")
-        self._notation: DiagramNotation | None = notation(game.name)
+        self._notation: DiagramNotation | None = NOTATIONS.get(game.name)
         position = None if not start else _position_of(game, start)
         self.session = Session(game, network.player, position=position)
 

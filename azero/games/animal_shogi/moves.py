@@ -24,7 +24,7 @@ NUM_PLANES = 11
 NUM_ACTIONS = NUM_SQUARES * NUM_PLANES
 DROP_PLANES = 8
 MAX_LEGAL_MOVES = 43
-"""No position has more. With b pieces beside the lions on the board and k kinds in hand there are
+"""No position has more. With b pieces besides the lions on the board and k kinds in hand there are
 at most 8 + w + k (10 - b) moves, w those of the b pieces (a hen has 6, an elephant and a giraffe
 4); that is largest for k = 3 and one of each on the board."""
 
@@ -58,7 +58,7 @@ def action_mask(planes: Sequence[Array]) -> Array:
 
 
 def host_actions(planes: Sequence[Array]) -> list[int]:
-    """Return the legal actions, in rising order, of the 11 sets of one position, words numpy
+    """Return the legal actions, in ascending order, of the 11 sets of one position, words numpy
     uint32[1]."""
     words = np.array([int(word[0]) for word in planes], np.uint32)
     bits = (words[None, :] >> np.arange(NUM_SQUARES, dtype=np.uint32)[:, None]) & 1

@@ -56,9 +56,9 @@ class AnimalShogi(IdentityOnly):
     """Animal shogi on three files and four ranks. The 132 actions are those of `moves`, the 146
     planes those of `encoding`; player 0 moves first.
 
-    Catch. Capturing the lion wins. A move that leaves the own lion in check is not legal, so the
-    game ends one move earlier: the side without a legal move, in check ("catch") or not ("no safe
-    move"), loses, because every move would lose the lion.
+    Catch. Capturing the lion wins. A move that leaves the mover's lion in check is not legal, so
+    the game ends one move earlier: the side without a legal move, in check ("catch") or not ("no
+    safe move"), loses, because every move would lose the lion.
 
     Try. A lion that moves to the far rank wins if it cannot be captured there; otherwise that move
     is illegal, like any other into check.

@@ -222,7 +222,7 @@ class AnimalShogiBoard:
 
     @functools.cached_property
     def actions(self) -> tuple[int, ...]:
-        """The legal actions in rising order; an earlier successful try is not considered."""
+        """The legal actions in ascending order; an earlier successful try is not considered."""
         return tuple(moves.host_actions(moves.start_squares(self.position, self.rules.targets)))
 
     @functools.cached_property

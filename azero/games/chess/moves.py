@@ -23,7 +23,7 @@ import numpy as np
 from azero.games.bits import batch_first
 from azero.games.chess.position import KNIGHT, PAWN, ChessMove, ChessPosition
 from azero.games.chess.squares import KNIGHT_JUMPS, ChessSquares, compute_once, constant, step
-from azero.games.compass import COMPASS, NE, NW, Direction, N, spread
+from azero.games.compass import COMPASS, NE, NW, N, spread
 from azero.types import Array
 
 NUM_PLANES = 73
@@ -35,13 +35,6 @@ MAX_LEGAL_MOVES = 218
 - 0 1)."""
 
 _BEFORE_LAST_RANK = constant(0xFF << 48)
-
-
-def plane_of(direction: Direction, distance: int = 1) -> int:
-    """Return the plane of a queen's move or a knight's jump."""
-    if direction in KNIGHT_JUMPS:
-        return KNIGHT_PLANES + KNIGHT_JUMPS.index(direction)
-    return 7 * COMPASS.index(direction) + distance - 1
 
 
 def plane_moves() -> list[tuple[int, int, int]]:
@@ -125,7 +118,7 @@ def action_mask(planes: Sequence[ChessSquares]) -> Array:
 
 
 def host_actions(planes: Sequence[ChessSquares]) -> list[int]:
-    """Return the legal actions, in rising order, of the 73 sets of one position, words numpy
+    """Return the legal actions, in ascending order, of the 73 sets of one position, words numpy
     uint32[1]."""
     words = np.array([[int(squares.low[0]), int(squares.high[0])] for squares in planes], np.uint32)
     bits = (words[:, :, None] >> np.arange(32, dtype=np.uint32)) & 1

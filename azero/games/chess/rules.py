@@ -48,8 +48,8 @@ class Chess(ChessGame):
 
     Fifty moves without progress end the game unless the last of them mates; the rules of five
     occurrences and of seventy-five moves are therefore never needed. Insufficient material is king
-    against king, with one knight or with bishops that are all on squares of one colour; other dead
-    positions are played on.
+    against king, with one knight or with bishops that are all on squares of one colour; play
+    continues in other dead positions.
     """
 
     max_moves: int = MAX_MOVES

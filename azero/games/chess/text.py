@@ -62,7 +62,7 @@ class ChessBoard:
 
     @functools.cached_property
     def actions(self) -> tuple[int, ...]:
-        """The legal actions in rising order."""
+        """The legal actions in ascending order."""
         return tuple(moves.host_actions(moves.start_squares(self.position, self.targets)))
 
     @functools.cached_property

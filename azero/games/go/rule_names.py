@@ -143,7 +143,7 @@ def read_rules(given: str | dict[str, Any], current: Rules) -> RequestedRules:
         try:
             fields = json.loads(given) if isinstance(given, str) else given
         except RecursionError:
-            raise ValueError("rules are one JSON object, not so many in each other") from None
+            raise ValueError("rules are one JSON object, without deep nesting") from None
     missing = []
     for name, value in fields.items():
         field, text = _FIELDS.get(name, name), str(value).strip().upper()

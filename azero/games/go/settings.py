@@ -30,19 +30,19 @@ class GoConfig(GameConfig):
     """Moves after which the game is scored; None is 2 x points (AGZ: 722)."""
     margin_weight: float = 0.0
     """Share of the reward of self-play and search that is the margin in points over the points of
-    the board; the rest is the result. The papers have 0. Who wins a match is counted without it."""
+    the board; the rest is the result. The papers have 0. Matches are decided without it."""
     planes: int = 17
     """What the network sees. 17 is AlphaGo Zero's input, 18 adds a plane of White to move (Leela
     Zero's input), 19 two planes of the komi instead; 4, 12, 20, 48 or 49 are the first planes of
-    AlphaGo's of 2016, 6 and 10 what its rollout and its tree policy see."""
+    AlphaGo's of 2016, 6 and 10 the inputs of its rollout and its tree policy."""
     selfplay_komis: tuple[float, ...] = ()  # type: ignore[misc]
-    """Komis of the games of self-play, each as likely as the others, for a network that sees the
-    komi (planes 19). Empty: all games are played at `komi`, as matches are."""
+    """Komis of the games of self-play, all equally likely, for a network that sees the komi (planes
+    19). Empty: all games are played at `komi`, as matches are."""
 
     selfplay_sizes: tuple[tuple[int, int, float], ...] = ()
     """Other board sizes in the same run, for a network that fits any board: triples of a first
-    iteration, a size, and from there on the share of the iterations whose self-play is on it, and
-    of the batches that are from it. The rest is `size`, on which all matches are."""
+    iteration, a size, and the share of iterations whose self-play is on it, and of batches from it,
+    from that iteration on. The rest is `size`, as are all matches."""
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of the class of the rules."""
@@ -57,7 +57,7 @@ class GoConfig(GameConfig):
         return {**rules, "num_planes": self.planes, "margin_weight": self.margin_weight}
 
     def for_matches(self) -> Self:
-        """Return the same game with rewards that say who won and nothing else."""
+        """Return the same game with rewards that depend only on who won."""
         return dataclasses.replace(self, margin_weight=0.0, selfplay_komis=(), selfplay_sizes=())
 
     def on_board(self, size: int) -> Self:
@@ -71,7 +71,7 @@ class GoConfig(GameConfig):
         return shares | {size: share for _, size, share in sorted(began)}
 
     def seen_as(self, trained: GameConfig) -> Self:
-        """Return these rules with what a network that learned with `trained` sees of them."""
+        """Return these rules with the planes of a network that learned with `trained`."""
         if not isinstance(trained, GoConfig):
             return self
         return dataclasses.replace(

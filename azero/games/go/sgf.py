@@ -187,7 +187,7 @@ def _parse_game(text: str, name: str) -> GameRecord:
     nodes = [plain[0]] if plain else main_line(text)
     root = nodes[0]
     if (game := root.get("GM", ["1"])[0].strip()) != "1":
-        raise ValueError(f"GM[{game}] is another game than Go")
+        raise ValueError(f"GM[{game}] is not Go")
     shape = _parse_size(root)
     black, white, to_play, rest = _parse_setup(nodes, shape)
     moves, comments = _parse_moves(rest, shape)
@@ -296,7 +296,7 @@ def _action(point: str, shape: tuple[int, int]) -> int:
         return _actions(shape)[point]
     except KeyError:
         raise ValueError(
-            f"[{point}] is no point of a board of {shape[0]} rows and {shape[1]} columns"
+            f"[{point}] is not a point of a board of {shape[0]} rows and {shape[1]} columns"
         ) from None
 
 
@@ -317,7 +317,7 @@ def _points(value: str, shape: tuple[int, int]) -> list[int]:
     """Return the points of a list's element: one point, or a rectangle by two corners."""
     corners = [divmod(_action(corner.strip(), shape), shape[1]) for corner in value.split(":")]
     if len(corners) > 2 or any(row == shape[0] for row, _ in corners):
-        raise ValueError(f"[{value}] is no point to set up")
+        raise ValueError(f"[{value}] is not a point to set up")
     (top, left), (bottom, right) = corners[0], corners[-1]
     return [
         row * shape[1] + column

@@ -68,9 +68,7 @@ def _texts(
             )
             return
         if depth == _DEEPEST:
-            raise ValueError(
-                f"{name} is an archive inside of {depth} others; so deep nothing is read"
-            )
+            raise ValueError(f"{name} is an archive inside of {depth} others, which is too deep")
         # Seeking back in a compressed stream would read it again, so a nested archive is held in
         # memory.
         whole = io.BytesIO(budget.read(file, name)) if depth else file

@@ -79,7 +79,7 @@ def split_games(text: str) -> Iterator[tuple[str, str]]:
         begin = start.start()
         while root and root.start() <= begin:
             root = _ROOT.search(text, root.start() + 1)
-        # Nothing after the next root is examined, so no character is read for more than one game.
+        # Nothing after the next root is read, so no character is read for more than one game.
         limit = root.start() if root else len(text)
         simple = _GAME_WITHOUT_VARIATIONS.match(text, begin, limit)
         end = simple.end() if simple else _closing(text, begin, limit)
@@ -143,7 +143,7 @@ def main_line(game: str) -> list[Node]:
             nodes[-1].setdefault(_upper(name), []).extend(found)
     raise ValueError(
         f"{game[position : position + 20].strip()!r} (at character {position + 1} of the "
-        f"game) is no SGF"
+        f"game) is not SGF"
     )
 
 

@@ -13,7 +13,7 @@ Superko = Literal["positional", "situational", "simple"]
 
 
 class GoRules(Protocol):
-    """What the host needs to know of `azero.games.go.rules.Go`."""
+    """The part of `azero.games.go.rules.Go` that the host needs."""
 
     @property
     def board_shape(self) -> tuple[int, int]:

@@ -76,7 +76,7 @@ def action_mask(planes: Sequence[ChessSquares]) -> Array:
 
 
 def host_actions(planes: Sequence[ChessSquares]) -> list[int]:
-    """Return the legal actions, in rising order, of the 49 sets of one position, words numpy
+    """Return the legal actions, in ascending order, of the 49 sets of one position, words numpy
     uint32[1]."""
     words = np.array([[int(squares.low[0]), int(squares.high[0])] for squares in planes], np.uint32)
     bits = (words[:, :, None] >> np.arange(32, dtype=np.uint32)) & 1

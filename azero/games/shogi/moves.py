@@ -165,7 +165,7 @@ def action_mask(starts: ShogiSquares) -> Array:
 
 
 def host_actions(starts: ShogiSquares) -> list[int]:
-    """Return the legal actions, in rising order, of the 139 sets of one position, words numpy
+    """Return the legal actions, in ascending order, of the 139 sets of one position, words numpy
     uint32[139, 1]."""
     words = np.concatenate([np.asarray(word) for word in starts], axis=1)
     bits = (words[:, :, None] >> np.arange(27, dtype=np.uint32)) & 1

@@ -21,8 +21,8 @@ class ShogiConfig(PiecesConfig):
     in play between programs today. AlphaZero's matches had no such rule (AZ: Elmo's
     EnteringKingRule was NoEnteringKing)."""
     repetition_moves: int | None = None
-    """A position that comes back is a repetition if it was there at most so many moves ago; each
-    one costs a state four bytes. None is 192; max-moves is the whole game, as the rules have it."""
+    """A recurring position counts as a repetition if it occurred at most this many moves ago; each
+    move takes four bytes of a state. None is 192; max-moves is the whole game, as in the rules."""
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of the class of the rules."""

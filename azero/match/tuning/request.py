@@ -25,7 +25,7 @@ class TuneRequest:
     """The player, as `azero match` takes it, with its visits: "go9?visits=64&search=engine"."""
     parameter: tuple[str, ...]
     """Settings in the player's name and their ranges: NAME=LOW..HIGH, with :log for one that is
-    searched by its logarithm ("pb-c-init=0.3..3:log")."""
+    searched on a logarithmic scale ("pb-c-init=0.3..3:log")."""
     against: str | None = None
     """The opponent; the player with the settings in its name by default."""
     trials: int = 30
@@ -56,7 +56,7 @@ class TuneRequest:
     workers: int = 1
     """Games of a match at once, where games are played singly."""
     out: Path = Path("runs/tuning")
-    """Directory of the matches, their results and the picture; the same command continues."""
+    """Directory of the matches, their results and the plot; the same command continues."""
 
     def __post_init__(self) -> None:
         for name, least in (("trials", 1), ("first_trials", 2), ("at_once", 1)):

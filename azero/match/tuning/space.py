@@ -23,7 +23,7 @@ class Parameter:
     low: float
     high: float
     is_log: bool = False
-    """Whether it is searched by its logarithm."""
+    """Whether it is searched on a logarithmic scale."""
     is_whole: bool = False
     """Whether it is an integer."""
 

@@ -5,11 +5,11 @@ serve one simulation of each of them: a phase that visits w moves r times each t
 w positions instead of r x w calls of B. Below the root nothing changes: a subtree sees its own
 simulations in the same order. At the root there are two differences:
 
-1. The moves of a phase are chosen together, from the scores at its start. Visited one after the
-   other, the first visit of a phase raises max_b N(b), and with it the scale of sigma, by one
-   before the next move is chosen; so near the cut another move may be kept.
-2. The schedule is that of `max_considered` moves whatever the position. Where fewer moves are
-   legal, their share of visits does not grow: lanes stay empty and such a root gets fewer than
+1. The moves of a phase are all chosen from the scores at its start. Visited one after the other,
+   the first visit of a phase raises max_b N(b), and with it the scale of sigma, by one before the
+   next move is chosen; so near the cut another move may be kept.
+2. The schedule is that of `max_considered` moves in every position. Where fewer moves are legal,
+   their share of visits does not grow: lanes stay empty and such a root gets fewer than
    `num_simulations` simulations, each move as many as it would have had among `max_considered`.
 """
 
@@ -23,16 +23,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from azero.games.game import Game
+from azero.search.batched.evaluation import evaluate_roots, masked_priors
 from azero.search.batched.tree import (
     Edges,
     Tree,
     backup,
     best_child_value,
     descend,
-    evaluate_roots,
     expand,
     init_tree,
-    masked_priors,
     node_value,
     root_actions,
     root_edge_of,
@@ -45,7 +44,7 @@ _TINY = float(np.finfo(np.float32).tiny)
 
 
 class HalvingPhase(NamedTuple):
-    """A stretch of sequential halving: `width` moves, visited `rounds` times each."""
+    """A phase of sequential halving: `width` moves, visited `rounds` times each."""
 
     width: int
     rounds: int
@@ -119,8 +118,8 @@ def interior_score(edges: Edges, c_visit: float, c_scale: float) -> Array:
 
 
 def make_gumbel(config: GumbelConfig, game: Game, leaf: LeafFn) -> SearchFn:
-    """Make the Gumbel search: the root's evaluation, then as many calls of `leaf` as the rounds of
-    `halving_schedule`, with `width` positions per game each."""
+    """Make the Gumbel search: the evaluation of the root, then one call of `leaf` for each round of
+    `halving_schedule`, with `width` positions per game."""
     phases = halving_schedule(min(config.max_considered, game.num_actions), config.num_simulations)
     num_nodes = 1 + sum(phase.width * phase.rounds for phase in phases)
     max_depth = config.max_depth or config.num_simulations

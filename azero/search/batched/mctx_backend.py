@@ -1,7 +1,7 @@
 """PUCT and Gumbel search through DeepMind's mctx: a backend that a setting selects, and the
 reference of the tests.
 
-mctx knows neither terminal positions nor legal moves below the root. A finished game is an
+mctx has neither terminal positions nor masks of legal moves below the root. A finished game is an
 absorbing state: its value is the result, and the discount is +1 because the side to move does not
 change. Illegal moves are marked by their prior logit. `SearchConfig.edge_width` has no effect:
 mctx's nodes have an edge for every action.
@@ -18,14 +18,8 @@ import mctx
 
 from azero.games.game import Game
 from azero.search.batched import puct
-from azero.search.batched.tree import (
-    ILLEGAL,
-    Edges,
-    best_child_value,
-    best_legal,
-    evaluate_roots,
-    result_for_mover,
-)
+from azero.search.batched.evaluation import ILLEGAL, evaluate_roots, result_for_mover
+from azero.search.batched.tree import Edges, best_child_value, best_legal
 from azero.search.search import LeafFn, SearchFn, SearchOutput
 from azero.search.settings import GumbelConfig, PuctConfig
 from azero.types import Array, PyTree

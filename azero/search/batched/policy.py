@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from azero.games.game import Game
-from azero.search.batched.tree import evaluate_roots
+from azero.search.batched.evaluation import evaluate_roots
 from azero.search.search import LeafFn, SearchFn, SearchOutput
 from azero.types import Array, PyTree
 

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 
 from azero.games.game import Game
+from azero.search.batched.evaluation import ILLEGAL, evaluate_roots, masked_priors
 from azero.search.batched.reuse import continue_trees
 from azero.search.batched.tree import (
-    ILLEGAL,
     Edges,
     ScoreFn,
     Tree,
@@ -20,10 +20,8 @@ from azero.search.batched.tree import (
     best_child_value,
     best_legal,
     descend,
-    evaluate_roots,
     expand,
     init_tree,
-    masked_priors,
     node_value,
     root_actions,
     root_edges,

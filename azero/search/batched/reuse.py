@@ -2,12 +2,13 @@
 tree of the next search, with all its statistics (AGZ methods, 'Play').
 
 A tree of N nodes has two parts: nodes 0 to K - 1 are kept ones, the others those of the present
-search, which begins at node K in every game, so that its nodes are consecutive rows as ever. After
-a move the nodes of the subtree are renumbered from 0 on in the order in which they were evaluated,
-in which a parent always precedes its children. Where they are more than K, the last ones are left
-out: their edges keep P, N and W, and the next visit evaluates the position again.
+search, which begins at node K in every game, so that its nodes are consecutive rows, as without
+kept nodes. After a move the nodes of the subtree are renumbered from 0 on in the order in which
+they were evaluated, in which a parent always precedes its children. Where they are more than K, the
+last ones are left out: their edges keep P, N and W, and the next visit evaluates the position
+again.
 
-No row moves to a higher number, so the rows are moved in place, block after block.
+No row moves to a higher number, so the rows are moved in place, block by block.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ import jax
 import jax.numpy as jnp
 
 from azero.games.game import Game
+from azero.search.batched.evaluation import ILLEGAL, compact
 from azero.search.batched.rows import read_entry, read_rows
-from azero.search.batched.tree import ILLEGAL, ROOT, UNVISITED, Tree, compact, edge_width, init_tree
+from azero.search.batched.tree import ROOT, UNVISITED, Tree, edge_width, init_tree
 from azero.search.search import PreviousSearch
 from azero.search.settings import PuctConfig, SearchConfig
 from azero.types import Array, PyTree
@@ -29,11 +31,13 @@ from azero.types import Array, PyTree
 NewTreesFn = Callable[[int], Tree]
 """Number of games -> trees without nodes, for searches with nothing to continue."""
 _BLOCK_ROWS = 4096
-"""Rows that are moved at once: few megabytes beside the tree, and few rounds of the loop."""
+"""Rows that are moved at once: a few megabytes in addition to the tree, and few iterations of the
+loop."""
 
 
 def make_new_trees(config: SearchConfig, game: Game, num_simulations: int) -> NewTreesFn | None:
-    """Return what makes the trees of a search that keeps them; None for one that does not.
+    """Return the function that makes the trees of a search that keeps them; None for one that does
+    not.
 
     `num_simulations` is the most that a search of these trees makes.
     """
@@ -162,7 +166,7 @@ def _node_after(tree: Tree, moves: Array) -> Array:
 
 class _Subtree(NamedTuple):
     nodes: Array
-    """int32[K, B]: the nodes that are kept, in rising order; N where there are no more."""
+    """int32[K, B]: the nodes that are kept, in ascending order; N where there are no more."""
     renumbered: Array
     """int32[N B]: their new numbers, UNVISITED for all other rows."""
 
@@ -195,7 +199,7 @@ def _find_subtree(tree: Tree, root: Array, room: int) -> _Subtree:
 
 
 def _move_rows(tree: Tree, subtree: _Subtree) -> Tree:
-    """Give the nodes of the subtree their new numbers. Rows behind them are no nodes."""
+    """Give the nodes of the subtree their new numbers. Rows after them are not nodes."""
     room, batch = subtree.nodes.shape
     size = min(max(1, _BLOCK_ROWS // batch), room, tree.num_nodes - room)
     rounds = -(-room // size)

@@ -32,7 +32,7 @@ def read_rows(array: Array, node: Array) -> Array:
 
 
 def read_entry(array: Array, node: Array, edge: Array) -> Array:
-    """Return int32[B, L], what integers [N B, E] hold for an edge of each lane."""
+    """Return int32[B, L], the entries of integers [N B, E] for an edge of each lane."""
 
     def single(array: Array, row: Array, edge: Array) -> Array:
         return array.at[row, edge].get(mode="promise_in_bounds").astype(jnp.int32)
@@ -99,8 +99,8 @@ def change_roots(array: Array, edge: Array, is_used: Array, new: Array, change: 
 def in_row_order(rows: Array) -> Array:
     """Return rows [R, E] as they are, on a TPU laid out row after row.
 
-    The compiler else gives the array that they are written to the layout in which they were made,
-    and copies it between that and the one in which rows are read.
+    Otherwise the compiler gives the array that they are written to the layout of the rows, and
+    copies it between that layout and the one for reading rows.
     """
 
     def pinned(rows: Array) -> Array:

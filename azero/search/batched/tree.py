@@ -2,7 +2,7 @@
 
 Every function works on the whole batch with a scalar loop predicate; none is vmapped, so that XLA
 updates the big arrays in place (a vmapped while_loop selects between two whole trees at every
-step). Lanes are [B, L]: L simulations of the same game that run side by side in disjoint subtrees;
+step). Lanes are [B, L]: L simulations of the same game that run in parallel in disjoint subtrees;
 PUCT has L = 1.
 
 An edge is a pair (node, move) and holds what AlphaGo Zero stores there: P, N and W. The child of an
@@ -11,8 +11,8 @@ it is marked TERMINAL, and each visit plays the move again and backs up the exac
 
 Every node has room for E edges. Where E is the number of actions A (Go), edge and action are the
 same number. Where few of many actions are ever legal (chess: 218 of 4,672), E is smaller and
-`Tree.moves` says which action each edge stands for, in rising order, so that ties are broken as
-among all actions.
+`Tree.moves` holds the action of each edge, in ascending order, so that ties are broken as among all
+actions.
 
 Node n of game b is row n B + b of every array, so that the nodes of one simulation are consecutive
 rows, and so are the roots (`azero.search.batched.rows`).
@@ -31,6 +31,13 @@ import jax.numpy as jnp
 from flax import struct
 
 from azero.games.game import Game
+from azero.search.batched.evaluation import (
+    ILLEGAL,
+    compact,
+    evaluate_in_chunks,
+    num_chunks,
+    play_and_evaluate,
+)
 from azero.search.batched.rows import (
     add,
     change_below_root,
@@ -48,14 +55,8 @@ UNVISITED = -1
 """Mark of an edge in `Tree.children` that was never followed."""
 TERMINAL = -2
 """Mark of an edge in `Tree.children` that ends the game."""
-ILLEGAL = -1.0
-"""Prior of an illegal move, so that no separate mask is stored; legal moves have priors in [0,
-1]."""
 ROOT = 0
 """Index of the root among the nodes of a game."""
-CPU_CHUNK = 256
-"""Positions that a CPU plays and evaluates at once; more do not fit its cache (measured: with 4,096
-positions of 9x9 Go each took twice as long)."""
 
 
 @struct.dataclass
@@ -70,15 +71,15 @@ class Tree:
     raw_values: Array
     """float32[N B]: the leaf's value when the node was expanded, for the side to move there."""
     parents: Array
-    """int[N B]: node index of the parent (int16 where that suffices); ROOT for rows that are no
-    node: those not yet used, and evaluations of terminal positions."""
+    """int[N B]: node index of the parent (int16 where that suffices); ROOT for rows that are not
+    nodes: those not yet used, and evaluations of terminal positions."""
     edges: Array
     """int[N B]: the edge that led from the parent here."""
     moves: Array | None
-    """int[N B, E]: the action of each edge, rising; num_actions where there is none. None where
+    """int[N B, E]: the action of each edge, ascending; num_actions where there is none. None where
     edges and actions are the same."""
     children: Array
-    """int[N B, E]: node index behind each edge, or UNVISITED or TERMINAL."""
+    """int[N B, E]: node index of the child of each edge, or UNVISITED or TERMINAL."""
     priors: Array
     """float32[N B, E]: P(s, a), which sums to one over the legal moves; ILLEGAL on the others."""
     visits: Array
@@ -126,8 +127,8 @@ class Edges(NamedTuple):
 
 
 class Path(NamedTuple):
-    """Where the lanes of one simulation leave the tree: the last edge, behind which the next
-    evaluation is."""
+    """Where the lanes of one simulation leave the tree: the last edge, whose child is evaluated
+    next."""
 
     node: Array
     """int32[B, L]"""
@@ -151,48 +152,27 @@ def index_dtype(num_nodes: int) -> jnp.dtype:
     return jnp.dtype(jnp.int16 if num_nodes <= jnp.iinfo(jnp.int16).max else jnp.int32)
 
 
-def masked_priors(logits: Array, legal_mask: Array) -> Array:
-    """Return the softmax of `logits` over the legal moves, ILLEGAL elsewhere: float32[..., A]."""
-    probabilities = jax.nn.softmax(
-        jnp.where(legal_mask, logits.astype(jnp.float32), -jnp.inf), axis=-1
-    )
-    return jnp.where(legal_mask, probabilities, ILLEGAL)
-
-
-def compact(priors: Array, width: int) -> tuple[Array | None, Array]:
-    """Keep the `width` legal moves with the highest priors.
-
-    Args:
-      priors: float32[P, A] with ILLEGAL marks.
-      width: E, at most A.
-
-    Returns:
-      Their actions int32[P, E] in rising order, padded with A, and their priors float32[P, E],
-      which sum to one; (None, priors) if E is A.
-    """
-    num_actions = priors.shape[-1]
-    if width == num_actions:
-        return None, priors
-    kept, actions = jax.lax.top_k(priors, width)
-    moves = jnp.where(kept >= 0.0, actions.astype(jnp.int32), num_actions)
-    moves, kept = jax.lax.sort((moves, kept), dimension=-1, num_keys=1)
-    is_move = kept >= 0.0
-    # The sum is below one where moves were left out. Elsewhere it is one but for rounding, and the
-    # division would only change the last bits of the leaf's priors.
-    total = jnp.sum(jnp.where(is_move, kept, 0.0), axis=-1, keepdims=True)
-    has_room = jnp.sum(priors >= 0.0, axis=-1, keepdims=True, dtype=jnp.int32) <= width
-    return moves, jnp.where(
-        is_move, jnp.where(has_room, kept, kept / jnp.maximum(total, 1e-30)), ILLEGAL
-    )
-
-
 def best_legal(scores: Array, edges: Edges) -> Array:
-    """Return int32[...]: the legal edge with the highest score, the first of equals.
+    """Return int32[...]: the legal edge with the highest score, the first of equals."""
+    return jax.lax.platform_dependent(
+        jnp.where(edges.legal_mask(), scores, -jnp.inf), cpu=_first_best, default=_argmax
+    )
 
-    (Not by a maximum and a comparison, though XLA vectorises those on the CPU: it then computes the
-    scores twice, and the last bits may differ.)
+
+def _argmax(scores: Array) -> Array:
+    return jnp.argmax(scores, axis=-1).astype(jnp.int32)
+
+
+def _first_best(scores: Array) -> Array:
+    """Do what `_argmax` does by a maximum and a comparison, which XLA vectorises on CPUs: half the
+    time of a level of the descent.
+
+    Without the barrier it would compute the scores twice, and their last bits might differ.
     """
-    return jnp.argmax(jnp.where(edges.legal_mask(), scores, -jnp.inf), axis=-1).astype(jnp.int32)
+    scores = jax.lax.optimization_barrier(scores)
+    is_best = scores == jnp.max(scores, axis=-1, keepdims=True)
+    edge = jax.lax.broadcasted_iota(jnp.int32, scores.shape, scores.ndim - 1)
+    return jnp.min(jnp.where(is_best, edge, scores.shape[-1] - 1), axis=-1)
 
 
 def init_tree(
@@ -294,65 +274,6 @@ def descend(tree: Tree, edge: Array, valid: Array, score: ScoreFn, max_depth: in
     return Path(end.node, end.edge, end.child, valid)
 
 
-class _Evaluated(NamedTuple):
-    """P new positions and their evaluations."""
-
-    states: PyTree
-    players: Array
-    terminal: Array
-    moves: Array | None
-    priors: Array
-    values: Array
-    """float32[P], for the side to move: the leaf's, or the exact result where the game is over."""
-
-
-def _play_and_evaluate(
-    game: Game, leaf: LeafFn, width: int, params: PyTree, key: Array, before: PyTree, action: Array
-) -> _Evaluated:
-    """Play moves int32[P] in states [P, ...] and evaluate the positions that result."""
-    states = jax.vmap(game.step)(before, action)
-    logits, values = leaf(params, key, states)
-    terminal = jax.vmap(game.is_terminal)(states)
-    moves, priors = compact(masked_priors(logits, jax.vmap(game.legal_action_mask)(states)), width)
-    return _Evaluated(
-        states,
-        players=jax.vmap(game.to_play)(states),
-        terminal=terminal,
-        moves=moves,
-        priors=priors,
-        values=jnp.where(terminal, result_for_mover(game, states), values.astype(jnp.float32)),
-    )
-
-
-def num_chunks(size: int) -> int:
-    """Return the number of equal chunks into which the CPU divides a batch of `size`: the fewest of
-    at most CPU_CHUNK positions, or one if the chunks would be tiny (a prime size)."""
-    chunks = next(
-        count for count in range(1, size + 1) if size % count == 0 and size // count <= CPU_CHUNK
-    )
-    return chunks if size // chunks >= CPU_CHUNK // 8 or size <= CPU_CHUNK else 1
-
-
-def _in_chunks(
-    game: Game, leaf: LeafFn, width: int, params: PyTree, key: Array, before: PyTree, action: Array
-) -> _Evaluated:
-    """Do the same as `_play_and_evaluate`, chunk by chunk, for a batch that does not fit the
-    cache."""
-    size = action.shape[0]
-    chunks = num_chunks(size)
-
-    def cut(array: Array) -> Array:
-        return array.reshape(chunks, size // chunks, *array.shape[1:])
-
-    def evaluate(chunk: tuple[Array, PyTree, Array]) -> _Evaluated:
-        return _play_and_evaluate(game, leaf, width, params, *chunk)
-
-    evaluated = jax.lax.map(
-        evaluate, (jax.random.split(key, chunks), jax.tree.map(cut, before), cut(action))
-    )
-    return jax.tree.map(lambda array: array.reshape(size, *array.shape[2:]), evaluated)
-
-
 def expand(
     game: Game, leaf: LeafFn, params: PyTree, key: Array, tree: Tree, path: Path, slot: int | Array
 ) -> tuple[Tree, Array]:
@@ -380,7 +301,7 @@ def expand(
     action = flat(path.edge if tree.moves is None else read_entry(tree.moves, path.node, path.edge))
     at_once, in_chunks = (
         functools.partial(how, game, leaf, tree.priors.shape[-1])
-        for how in (_play_and_evaluate, _in_chunks)
+        for how in (play_and_evaluate, evaluate_in_chunks)
     )
     on_cpu = at_once if num_chunks(batch * lanes) == 1 else in_chunks
     new = jax.lax.platform_dependent(params, key, before, action, cpu=on_cpu, default=at_once)
@@ -455,32 +376,6 @@ def backup(tree: Tree, path: Path, value: Array) -> Tree:
         value_sums=change_roots(end.value_sums, end.edge, path.valid, sign(root) * value, add),
         squares=squares,
     )
-
-
-def evaluate_roots(
-    game: Game, leaf: LeafFn, params: PyTree, key: Array, roots: PyTree
-) -> tuple[PyTree, Array, Array, Array]:
-    """Evaluate B states of real games, whose legal moves are exact.
-
-    Returns:
-      Slim states [B, ...]; logits float32[B, A], -inf on illegal moves; bool[B, A], the legal
-        moves; values float32[B] for the side to move.
-    """
-    states = jax.vmap(game.search_state)(roots)
-    legal_mask = jax.vmap(game.legal_action_mask)(roots)
-    logits, values = leaf(params, key, states)
-    values = jnp.where(
-        jax.vmap(game.is_terminal)(states),
-        result_for_mover(game, states),
-        values.astype(jnp.float32),
-    )
-    return states, jnp.where(legal_mask, logits.astype(jnp.float32), -jnp.inf), legal_mask, values
-
-
-def result_for_mover(game: Game, states: PyTree) -> Array:
-    """Return float32[B]: the result of finished games for the side to move, zero for the others."""
-    players = jax.vmap(game.to_play)(states)
-    return jnp.take_along_axis(jax.vmap(game.rewards)(states), players[:, None], axis=-1)[:, 0]
 
 
 def root_edges(tree: Tree) -> Edges:

@@ -1,10 +1,10 @@
 """The arrays of the tree of one game, which grow with it.
 
-A node has a row of `nodes`, its legal moves lie together in `actions` and `priors`, and its tried
-edges together in `edges`. An edge belongs to its parent node, as in AlphaGo Zero. The moves of a
-node are the tried ones in the order of their first visits, then the most probable of the others,
-then the rest in any order: unvisited moves all have the same value, so the best of them is always
-the most probable one, and only tried moves take the memory of an edge.
+A node has a row of `nodes`, its legal moves are consecutive in `actions` and `priors`, and its
+tried edges together in `edges`. An edge belongs to its parent node, as in AlphaGo Zero. The moves
+of a node are the tried ones in the order of their first visits, then the most probable of the
+others, then the rest in any order: unvisited moves all have the same value, so the best of them is
+always the most probable one, and only tried moves take the memory of an edge.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ NODE = np.dtype(
         ("total_visits", "i4"),
         ("num_moves", "i4"),
         ("tried", "i4"),
-        ("room", "i4"),  # edges that fit where they are; when they do not, they move
+        ("room", "i4"),  # edges that fit in place; when there are more, all of them move
         ("to_play", "i1"),
-        ("is_open", "?"),  # descents go on below it; if it has no move, they end at its value
+        ("is_open", "?"),  # descents continue below it; without a move they end at its value
     ],
     align=True,
 )
@@ -43,7 +43,7 @@ EDGE = np.dtype(
     align=True,
 )
 PENDING, ENDING = -1, -2
-"""Children that are no nodes: the move has not been played yet; the game is over."""
+"""Children that are not nodes: the move has not been played yet; the game is over."""
 NEW, LEAF, ENDED, BLOCKED = range(4)
 """Ends of descents: an edge whose move is to be played; a position that is no open node; a result;
 an edge whose move an earlier descent is about to play."""
@@ -54,7 +54,7 @@ NODES, MOVES, EDGES, WIDEST = range(4)
 
 
 class Parameters(NamedTuple):
-    """A rule of `azero.search.single.selection` for compiled code: the fields that it has."""
+    """A rule of `azero.search.single.selection` for compiled code: its fields."""
 
     kind: int
     """ALPHAGO_ZERO or ALPHAZERO (`Puct`), ALPHAGO2016 or GUMBEL."""
@@ -77,8 +77,8 @@ class Virtual(NamedTuple):
 
     visits: int
     is_lost: bool
-    """Its visits are lost ones (AG16 methods), or they have the value that the edge had before, so
-    that they only count (WU-UCT, Liu et al. 2020, arXiv:1810.11755, section 3)."""
+    """Its visits count as losses (AG16 methods), or have the value that the edge had before, so
+    that only their number counts (WU-UCT, Liu et al. 2020, arXiv:1810.11755, section 3)."""
 
 
 class Columns(NamedTuple):

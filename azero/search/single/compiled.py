@@ -1,7 +1,7 @@
 """Descents, back-ups and copies of the tree of one game, compiled by Numba.
 
-Importing takes 0.3 s, and the first run of all compiles for some seconds; Numba keeps the result on
-disk until this file changes (not where another does: then remove `__pycache__`). `start` and `row`
+Importing takes 0.3 s, and the very first run compiles for several seconds; Numba keeps the result
+on disk until this file changes (if another one changes, remove `__pycache__`). `start` and `row`
 are rows of `Columns.nodes`.
 """
 
@@ -38,7 +38,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _compile(function: F) -> F:
-    """Compile a function at its first call, unless that is on disk already."""
+    """Compile a function at its first call, unless the result is on disk."""
     return cast(F, njit(function, cache=True, nogil=True))
 
 
@@ -62,11 +62,12 @@ def descend(
     virtual: Virtual,
     waits: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Follow the rule from `start` to edges that lead to no open node, adding virtual visits.
+    """Follow the rule from `start` to edges that do not lead to an open node, adding virtual
+    visits.
 
     Results of finished games are backed up at once. With `waits` a descent to an edge whose
-    evaluation is under way is blocked. Its virtual visits are kept to the end of the batch, so that
-    the batch spreads, and then taken back.
+    evaluation is under way is blocked. Its virtual visits are kept until the end of the batch, so
+    that the batch spreads, and then removed.
 
     Args:
       columns: of the tree, with room for the new edges (`Store.reserve_descents`).

@@ -35,8 +35,8 @@ many evaluations), or as it is."""
 
 
 _MOST_MOVES = 400
-"""Legal moves of a node that memory is reckoned for: more than Go's 362, and far more than the
-usual number in chess and shogi."""
+"""Legal moves of a node in estimates of memory: more than Go's 362, and far more than the usual
+number in chess and shogi."""
 
 
 HostNetwork = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -85,8 +85,7 @@ class Evaluator:
           symmetry: see `Symmetries`.
           cache_size: evaluations that are cached; 0 is none.
           seed: of the symmetries drawn and of the leaf's own random numbers.
-          mesh: the devices; None is all of this host. As many of them are used as divide `batch`
-            evenly.
+          mesh: the devices; None is all of this host. The number used divides `batch`.
           network: evaluates the planes outside XLA; `params` of the leaf are then what it returns.
         """
         devices = list(
@@ -113,7 +112,7 @@ class Evaluator:
         self._largest = max(self._programs)
 
     def leaves(self, rules: PackedRules, edge_width: int | None = None) -> NetworkLeaves:
-        """Return what evaluates the leaves of one tree, as `LeafEvaluator` says."""
+        """Return the evaluator of the leaves of one tree; see `LeafEvaluator`."""
         del rules
         return NetworkLeaves(self.begin, edge_width)
 
@@ -184,11 +183,11 @@ class Evaluator:
         else:
             symmetries = np.zeros(count, int)
         if views == 1:
-            return self._begin_ask(positions.states, positions.legal, symmetries)
+            return self.begin_ask(positions.states, positions.legal, symmetries)
         states, legal = (
             array.repeat(views, axis=0) for array in (positions.states, positions.legal)
         )
-        asked = self._begin_ask(states, legal, symmetries)
+        asked = self.begin_ask(states, legal, symmetries)
 
         def finish() -> _Answers:
             policies, values = asked()
@@ -203,11 +202,12 @@ class Evaluator:
         """Return the leaf's policies float32[P, A] over the legal moves bool[P, A] of the packed
         states uint32[P, W], and its values float32[P], in calls of the fixed sizes; nothing is
         cached."""
-        return self._begin_ask(states, legal, symmetries)()
+        return self.begin_ask(states, legal, symmetries)()
 
-    def _begin_ask(
+    def begin_ask(
         self, states: np.ndarray, legal: np.ndarray, symmetries: np.ndarray
     ) -> Callable[[], _Answers]:
+        """Begin what `ask` does; the function that is returned waits for the answers."""
         began, calls = time.perf_counter(), self.counts.calls
         chunks, largest = [], self._largest
         for start in range(0, len(states), largest):

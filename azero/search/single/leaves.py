@@ -72,7 +72,7 @@ class Leaves(Protocol):
 
     def retain(self, store: Store | None, new_rows: np.ndarray | None) -> None:
         """Note that the tree is now `store` with its root in row 0, and that each row has the new
-        number int64[N], -1 where it is forgotten; None is no tree."""
+        number int64[N], -1 where it was dropped; None without a tree."""
         ...
 
 
@@ -81,11 +81,11 @@ class LeafEvaluator(Protocol):
 
     @property
     def num_symmetries(self) -> int:
-        """Symmetries that `view` may be asked for; 0 where it draws them itself."""
+        """Symmetries that `view` accepts; 0 where it draws them itself."""
         ...
 
     def leaves(self, rules: PackedRules, edge_width: int | None = None) -> Leaves:
-        """Return what evaluates the leaves of one tree; for its width see `SearchConfig`."""
+        """Return the evaluator of the leaves of one tree; for its width see `SearchConfig`."""
         ...
 
     def view(self, position: PackedPosition, symmetry: int | None) -> Evaluation:
@@ -113,7 +113,7 @@ class NetworkLeaves:
         begin: Callable[[PackedPositions], Callable[[], tuple[np.ndarray, np.ndarray]]],
         edge_width: int | None = None,
     ) -> None:
-        """Make them of what begins to evaluate positions with a network (`Evaluator.begin`);
+        """Make the leaves of a network; `begin` begins to evaluate positions (`Evaluator.begin`);
         `edge_width` as in `SearchConfig`."""
         self._begin, self._edge_width = begin, edge_width
 
@@ -183,7 +183,7 @@ def among(policies: np.ndarray, allowed: np.ndarray) -> np.ndarray:
 def narrowed(
     legal: np.ndarray, policies: np.ndarray, width: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return moves bool[P, A] and policies float[P, A] for the `width` most probable moves alone;
+    """Return moves bool[P, A] and policies float[P, A] for the `width` most probable moves only;
     None is all."""
     is_wide = np.zeros(len(legal), bool) if width is None else legal.sum(axis=1) > width
     if not is_wide.any():

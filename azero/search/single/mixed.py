@@ -3,9 +3,9 @@
 Source: AG16 methods, "Search algorithm"; constants from its Extended Data Table 5. The position
 behind an edge is valued once and rolled out at every visit; it becomes a node when its edge has
 more than n_thr visits. A node begins with the tree policy's priors; those of the policy network,
-softened by beta, take their place when its turn in the queue comes. A move with probability zero is
-not searched while there is another: the networks of 2016 have no pass, and where they play they
-fill no eye of their own (sensible moves).
+softened by beta, replace them when its turn in the queue comes. A move with probability zero is not
+searched while there is another: the networks of 2016 have no pass, and in play they never fill an
+eye of their own (sensible moves).
 
 The paper's threads are batches here: the leaves of a batch are evaluated together, and after each
 batch the policy network evaluates `policy_batch` nodes of its queue.
@@ -57,10 +57,17 @@ class MixSettings:
 class AskFn(Protocol):
     """Evaluates positions with one network or policy."""
 
-    def __call__(self, positions: Sequence[PackedPosition]) -> tuple[np.ndarray, np.ndarray]:
-        """Return policies float32[P, A] over legal moves, values float32[P] for the side to
-        move."""
+    def __call__(
+        self, positions: Sequence[PackedPosition]
+    ) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
+        """Begin; the function that is returned waits for policies float32[P, A] over legal moves
+        and values float32[P] for the side to move."""
         ...
+
+
+RolloutFn = Callable[[Sequence[PackedPosition]], Callable[[], np.ndarray]]
+"""Begins to play a rollout from each position; the function that it returns waits for the outcomes
+float[P] for the first mover: points without komi where the game is scored."""
 
 
 def make_ask(
@@ -76,7 +83,7 @@ def make_ask(
     is for all random numbers.
 
     With `random_symmetry` every position is evaluated under a random symmetry (AG16 methods: the
-    implicit symmetry ensemble); rollouts need none.
+    implicit symmetry ensemble); the tree policy needs none.
     """
     evaluator = Evaluator(game, leaf, params, batch=batch, symmetry="none", cache_size=0, seed=seed)
     random, num_symmetries = (
@@ -84,24 +91,26 @@ def make_ask(
         game.num_symmetries if random_symmetry else 1,
     )
 
-    def ask(positions: Sequence[PackedPosition]) -> tuple[np.ndarray, np.ndarray]:
+    def begin(
+        positions: Sequence[PackedPosition],
+    ) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
         symmetries = random.integers(0, num_symmetries, len(positions))
         legal = np.stack([position.legal for position in positions])
-        return evaluator.ask(states_of(positions), legal, symmetries)
+        return evaluator.begin_ask(states_of(positions), legal, symmetries)
 
-    return ask
+    return begin
 
 
 class MixedEvaluator(NamedTuple):
-    """`LeafEvaluator` of a policy network, a value network and rollouts."""
+    """`LeafEvaluator` of a policy network, a value network, a tree policy and rollouts."""
 
     policy: AskFn
     """the policy network; its values are not used"""
     value: AskFn
     """the value network; its policies are not used"""
-    rollout: AskFn
-    """outcomes of one rollout each, for the side to move: points without komi where the game is
-    scored; the policies are the tree policy's"""
+    tree: AskFn
+    """the tree policy; it has no values"""
+    rollout: RolloutFn
     settings: MixSettings = MixSettings()
     batch: int = 16
     """Leaves that are evaluated together."""
@@ -116,19 +125,20 @@ class MixedEvaluator(NamedTuple):
         """Return the policy network's policy and the value network's value."""
         assert symmetry is None
         legal = np.flatnonzero(position.legal)
-        policies, _ = self.policy([position])
-        _, values = self.value([position])
+        policies, _ = self.policy([position])()
+        _, values = self.value([position])()
         policy = policies[0]
         return Evaluation.ordered(legal, policy[legal], float(values[0]), policy.size)
 
     def warm_up_in_steps(self, position: PackedPosition) -> Iterator[int]:
         """Compile everything, all in one step."""
         for size in {1, self.settings.policy_batch}:
-            self.policy([position] * size)
+            self.policy([position] * size)()
         for size in {1, self.batch}:
-            self.rollout([position] * size)
+            self.rollout([position] * size)()
+            self.tree([position] * size)()
             if self.settings.asks_values:
-                self.value([position] * size)
+                self.value([position] * size)()
         yield self.batch
 
     def node_bytes(self, state_bytes: int, num_actions: int) -> int:
@@ -161,7 +171,7 @@ class MixedLeaves:
     def root(self, store: Store, position: PackedPosition, legal: np.ndarray) -> int:
         """Add the node of `position`, with the policy network's priors."""
         (row,) = store.add(states_of([position]), np.array([position.to_play]))
-        policies, _ = self._evaluator.policy([position._replace(legal=legal)])
+        policies, _ = self._evaluator.policy([position._replace(legal=legal)])()
         self._set_moves(store, row, legal, policies[0], self._evaluator.settings.beta)
         store.columns.nodes["is_open"][row] = True
         return int(row)
@@ -196,13 +206,15 @@ class MixedLeaves:
         results, values = np.empty(len(rows)), np.full(len(rows), np.nan)
         if not len(rows):
             return Visits(results, values)
+        positions = [_position(store, row) for row in rows]
+        # Rollouts take the host's cores while the networks are evaluated.
+        outcomes, priors = self._evaluator.rollout(positions), self._evaluator.tree(positions)
         if self._evaluator.settings.asks_values:
             self._set_values(store, rows, values)
-        positions = [_position(store, row) for row in rows]
-        policies, outcomes = self._evaluator.rollout(positions)
-        for i, position in enumerate(positions):
+        policies, _ = priors()
+        for i, (position, outcome) in enumerate(zip(positions, outcomes(), strict=True)):
             self._set_moves(store, rows[i], position.legal, policies[i], 1.0)
-            results[i] = self._rules.result_of(sign_of(position.to_play) * float(outcomes[i]))
+            results[i] = self._rules.result_of(float(outcome))
         return Visits(results, values)
 
     def _set_values(self, store: Store, rows: np.ndarray, values: np.ndarray) -> None:
@@ -212,7 +224,7 @@ class MixedLeaves:
         is_new = np.isnan(store.columns.nodes["value"][fresh])
         fresh, first = fresh[is_new], first[is_new]
         if len(fresh):
-            _, found = self._evaluator.value([_position(store, row) for row in fresh])
+            _, found = self._evaluator.value([_position(store, row) for row in fresh])()
             store.set_values(fresh, found)
             signs = [sign_of(player) for player in store.columns.nodes["to_play"][fresh]]
             values[first] = found * signs
@@ -257,7 +269,7 @@ class MixedLeaves:
         """Give nodes the priors of the policy network."""
         if not rows:
             return
-        policies, _ = self._evaluator.policy([_position(store, row) for row in rows])
+        policies, _ = self._evaluator.policy([_position(store, row) for row in rows])()
         for row, policy in zip(rows, policies, strict=True):
             node, priors = Node(store, row), np.zeros(policy.size)
             priors[node.actions] = _soften(policy[node.actions], self._evaluator.settings.beta)

@@ -17,7 +17,7 @@ class Evaluation(NamedTuple):
     actions: np.ndarray
     """int[L]: int16 where that suffices."""
     priors: np.ndarray
-    """float[L], falling; they sum to one."""
+    """float[L], descending; they sum to one."""
     value: float
     """In [-1, 1] for the side to move; nan where it is not known."""
 
@@ -41,7 +41,8 @@ class Evaluation(NamedTuple):
         return policy
 
     def among(self, allowed: np.ndarray) -> Evaluation:
-        """Return the same for the moves of `allowed` bool[A] alone, their priors in proportion."""
+        """Return the same for the moves of `allowed` bool[A] only, with their priors
+        renormalised."""
         chosen = allowed[self.actions]
         actions, priors = self.actions[chosen], self.priors[chosen]
         total = priors.sum()
@@ -50,7 +51,7 @@ class Evaluation(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """A position below which nothing is searched: each visit backs up the same value.
+    """A position that is not searched further: each visit backs up the same value.
 
     The game is over, or a restriction allows no move.
     """
@@ -105,7 +106,8 @@ class Node:
 
     @property
     def actions(self) -> np.ndarray:
-        """The moves, int[L]: the tried ones, the most probable other, the rest in any order."""
+        """The moves, int[L]: the tried ones, then the most probable of the others, then the rest in
+        any order."""
         return self.store.columns.actions[self._moves]
 
     @property
@@ -115,7 +117,8 @@ class Node:
 
     @property
     def evaluation(self) -> Evaluation:
-        """The moves, the tried ones as they are and the others by falling priors, and `own_value`.
+        """The moves, the tried ones in their order and the others by descending priors, and
+        `own_value`.
 
         It is a copy.
         """
@@ -142,7 +145,7 @@ class Node:
 
     @property
     def children(self) -> list[Node | Ending | None]:
-        """What the tried moves lead to; None where that is not searched further yet."""
+        """The children of the tried moves; None where there is no node yet."""
         return [self.child(edge) for edge in range(self.tried)]
 
     def child(self, edge: int) -> Node | Ending | None:

@@ -24,13 +24,14 @@ _DIGEST_WORDS = 4
 probability of about 1e-23."""
 _DIGEST_SEED = 20171019
 _SPLIT = 32
-"""Positions for each device below which a further one does not pay (measured on two cores)."""
+"""Fewest positions for each device; with fewer, another device does not pay (measured on two
+cores)."""
 _Look = Callable[[Any, PyTree], Any]
 _Step = Callable[[Any, Any, Any], Any]
 
 
 class PackedPosition(NamedTuple):
-    """A slim state, and what the rules say of it."""
+    """A slim state, and its facts by the rules."""
 
     state: bytes
     """All arrays of the slim state, one after the other."""
@@ -46,7 +47,7 @@ class PackedPosition(NamedTuple):
 
 
 class PackedPositions(NamedTuple):
-    """Slim states, and what the rules say of them."""
+    """Slim states, and their facts by the rules."""
 
     states: np.ndarray
     """uint32[P, W]: see `PackedPosition.state`; the same holds for the others."""
@@ -138,7 +139,7 @@ class PackedRules:
         of them."""
         count = len(states)
         if count == 1 and self._host is not None:
-            before = _unpacked_on_host(cast(Hashable, self.game), states[0])
+            before = unpack_on_host(cast(Hashable, self.game), states[0])
             after = _packed_on_host(self._host, self._host.host_step(before, int(actions[0])))
             return PackedPositions.of([after])
         size = next(size for size in sorted(self._steps) if size >= count)
@@ -172,7 +173,7 @@ class PackedRules:
 
 
 def _packed_on_host(game: PlayedOnHost, slim: PyTree) -> PackedPosition:
-    """Return the packed position of a slim state, as the compiled programs would."""
+    """Return the packed position of a slim state, equal to that of the compiled programs."""
     words = np.concatenate(
         [np.asarray(leaf).reshape(-1).view(np.uint32) for leaf in jax.tree.leaves(slim)]
     )
@@ -187,12 +188,13 @@ def _packed_on_host(game: PlayedOnHost, slim: PyTree) -> PackedPosition:
     )
 
 
-def _unpacked_on_host(game: Hashable, words: np.ndarray) -> PyTree:
-    """Return the slim state uint32[W] as NumPy arrays."""
+def unpack_on_host(game: Hashable, words: np.ndarray) -> PyTree:
+    """Return the slim states uint32[..., W] of a game that the host can play as NumPy arrays."""
     leaves, structure = jax.tree.flatten(_slim_shape(game))
     arrays, begin = [], 0
     for leaf in leaves:
-        arrays.append(words[begin : begin + leaf.size].view(leaf.dtype).reshape(leaf.shape))
+        part = np.ascontiguousarray(words[..., begin : begin + leaf.size])
+        arrays.append(part.view(leaf.dtype).reshape(*words.shape[:-1], *leaf.shape))
         begin += leaf.size
     return jax.tree.unflatten(structure, arrays)
 
@@ -204,7 +206,7 @@ def states_of(positions: Sequence[PackedPosition]) -> np.ndarray:
 
 
 def pad_rows(rows: np.ndarray, size: int) -> np.ndarray:
-    """Return the rows [P, W] as [size, W]: they begin again as often as needed."""
+    """Return the rows [P, W] as [size, W]: repeated as often as needed."""
     return rows if len(rows) == size else np.resize(rows, (size, *rows.shape[1:]))
 
 

@@ -1,9 +1,9 @@
 """Selection rules of the tree of one game: AlphaGo (2016), AlphaGo Zero, AlphaZero, engines, and
 Gumbel AlphaZero.
 
-A rule's `parameters` tell `azero.search.single.compiled` how to choose edges; its methods read what
-was found. For the same settings the rules equal those of `azero.search.batched.puct` and
-`azero.search.batched.gumbel`, which search many games at once; the PUCT formula is shared.
+A rule's `parameters` determine how `azero.search.single.compiled` chooses edges; its methods read
+the result of a search. For the same settings the rules equal those of `azero.search.batched.puct`
+and `azero.search.batched.gumbel`, which search many games at once; the PUCT formula is shared.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import numpy as np
 from azero.search.single.columns import EDGE, EDGES, MOVES, NODE, NODES, WIDEST, Columns
 
 _FIRST_NODES, _FIRST_MOVES, _FIRST_EDGES = 1 << 12, 1 << 17, 1 << 13
-"""Room of an empty tree. Memory that is not used takes no place on the machine."""
+"""Capacity of an empty tree. Memory that is not touched is not allocated by the system."""
 
 
 class Store:
@@ -29,7 +29,7 @@ class Store:
 
     @staticmethod
     def bytes_of(moves: int, edges: int) -> int:
-        """Return the memory of a node with so many moves and edges, apart from its state."""
+        """Return the memory of a node with this many moves and edges, without its state."""
         return NODE.itemsize + moves * 6 + edges * EDGE.itemsize
 
     @property
@@ -40,11 +40,11 @@ class Store:
         return nodes * (self.states[0].nbytes + NODE.itemsize) + rest
 
     def clear(self) -> None:
-        """Forget the tree; the memory is kept for the next one."""
+        """Drop the tree; the memory is kept for the next one."""
         self.columns.counts[:] = 0
 
     def reserve(self, nodes: int = 0, moves: int = 0, edges: int = 0) -> None:
-        """Make room for so many more of each."""
+        """Make room for this many more of each."""
         columns, used = self.columns, self.columns.counts
         self.states = _grown(self.states, int(used[NODES]) + nodes)
         self.columns = Columns(
@@ -88,7 +88,7 @@ class Store:
         nodes["value"][rows] = nodes["total_value"][rows] = values
 
     def below(self, root: int) -> tuple[Store, np.ndarray]:
-        """Return a copy of what lies below `root`, itself first, in arrays of its own; and the new
+        """Return a copy of the subtree of `root`, the root first, in arrays of its own; and the new
         row of every old one, -1 where there is none: int64[N]."""
         from azero.search.single import compiled
 

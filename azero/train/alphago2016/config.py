@@ -82,6 +82,40 @@ class MatchesConfig:
 
 
 @dataclass(frozen=True)
+class ByMoveConfig:
+    """Rollouts against the value network by the stage of the game (AG16 Figure 2b)."""
+
+    positions: int = 2000
+    """Positions of the records' test split, evenly spaced (the paper does not say how many)."""
+    rollouts: int = 100
+    """Rollouts of each position with each policy (AG16: 100); the variance of their mean is
+    subtracted from the errors, so that fewer give the same figure."""
+    moves_per_band: int = 30
+    """Moves that share a point of the figure."""
+
+    def __post_init__(self) -> None:
+        check_range(self, "by-move", "positions moves_per_band", 1)
+        check_range(self, "by-move", "rollouts", 2)
+
+
+@dataclass(frozen=True)
+class LeeConfig:
+    """Value networks from games of the whole player, as of AlphaGo Lee (AGZ methods, 'AlphaGo
+    versions')."""
+
+    iterations: int = 3
+    """Value networks, each from games with the one before (the paper: several)."""
+    games: int = 1000
+    """Games for each, even; visits and threshold are those of `matches`."""
+    random_plies: int = 4
+    """Random moves at the start of every pair of games, so that games differ."""
+
+    def __post_init__(self) -> None:
+        check_range(self, "lee", "iterations random_plies", 1)
+        check_range(self, "lee", "games", 2)
+
+
+@dataclass(frozen=True)
 class SizesConfig:
     """Size and precision of the networks."""
 
@@ -119,6 +153,8 @@ class AlphaGoConfig:
     reinforce: ReinforceConfig = field(default_factory=ReinforceConfig)
     value_data: ValueDataConfig = field(default_factory=ValueDataConfig)
     matches: MatchesConfig = field(default_factory=MatchesConfig)
+    by_move: ByMoveConfig = field(default_factory=ByMoveConfig)
+    lee: LeeConfig = field(default_factory=LeeConfig)
     filters: tuple[int, ...] = (128, 192, 256)
     """Policy networks of the stage `filters` (AG16 Extended Data Table 3)."""
     game: GoConfig = field(default_factory=GoConfig)
@@ -181,9 +217,29 @@ STAGES = {
         "Reinforcement learning with the value network as baseline",
         ("policy", "reinforce", "value"),
     ),
+    "strength": StageInfo(
+        "Win rate by the accuracy of the policy network",
+        ("rollout", "tree", "policy", "value", "planes", "filters"),
+    ),
+    "value-by-move": StageInfo(
+        "Value error by the stage of the game: rollouts of four policies, and the value network",
+        ("rollout", "policy", "reinforce", "value"),
+    ),
+    "lee": StageInfo(
+        "Value networks that learn from games of the whole player, one after another",
+        ("rollout", "tree", "policy", "value"),
+    ),
 }
 """All stages, in the order in which they run."""
-OPTIONAL = ("planes", "filters", "overfitting", "second-pass")
+OPTIONAL = (
+    "planes",
+    "filters",
+    "overfitting",
+    "second-pass",
+    "strength",
+    "value-by-move",
+    "lee",
+)
 """Stages that run only on request: comparisons, which the player does not need."""
 DEFAULT = tuple(name for name in STAGES if name not in OPTIONAL)
 

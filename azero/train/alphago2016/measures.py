@@ -24,14 +24,15 @@ from azero.train.alphago2016.stages import Outcome, StageContext, make_positions
 
 LAMBDAS = (0.0, 0.5, 1.0)
 """Values alone, both, rollouts alone (AG16 Extended Data Table 7)."""
-_MATCHES = "matches"
-_ERROR_NOTE = "(z - v)^2 / 4: always saying 0 gives 0.25"
+MATCHES = "matches"
+"""Directory of the matches inside the working directory."""
+ERROR_NOTE = "(z - v)^2 / 4: always saying 0 gives 0.25"
 
 
 def measure_prediction(context: StageContext) -> Outcome:
     """Measure the move prediction of each policy, and of chance, on the test split."""
     data = Dataset.open(context.data())
-    rows, position = _held_out(data, context.settings.evaluation.validation_positions)
+    rows, position = held_out(data, context.settings.evaluation.validation_positions)
     lines = [
         _accuracy(context, f"{part} accuracy", context.directory(part), rows, position)
         for part in ("policy", "tree", "rollout")
@@ -44,7 +45,7 @@ def measure_prediction(context: StageContext) -> Outcome:
     return Outcome(rows=lines, notes=[f"{len(position):,} positions of the test split"])
 
 
-def _held_out(data: Dataset, most: int, split: str = "test") -> tuple[HostArray, HostArray]:
+def held_out(data: Dataset, most: int, split: str = "test") -> tuple[HostArray, HostArray]:
     """Return rows of a split with a limited number of its positions, evenly spaced.
 
     Raises:
@@ -59,19 +60,22 @@ def _held_out(data: Dataset, most: int, split: str = "test") -> tuple[HostArray,
     ]
 
 
-def _look(context: StageContext, network: Path, rows: HostArray, position: HostArray) -> Accuracy:
+def look(context: StageContext, network: Path, rows: HostArray, position: HostArray) -> Accuracy:
+    """Return how well a network predicts the positions int64[P] of packed rows [T]."""
     return evaluate_network(network, rows, position, context.console)[0]
 
 
 def _accuracy(
     context: StageContext, name: str, network: Path, rows: HostArray, position: HostArray
 ) -> Comparison:
-    return claim(name, format_mean(_look(context, network, rows, position).top1, 100, 1, "%"))
+    return claim(name, format_mean(look(context, network, rows, position).top1, 100, 1, "%"))
 
 
 def measure_reinforcement(context: StageContext) -> Outcome:
     """Play the policy of reinforcement learning against the supervised one it started from."""
-    return Outcome(rows=[claim("rl-match", _raw_match(context, "reinforce", "policy"))])
+    return Outcome(
+        rows=[claim("rl-match", format_score(raw_match(context, "reinforce", "policy")))]
+    )
 
 
 def make_second_pass(context: StageContext) -> Outcome:
@@ -81,15 +85,15 @@ def make_second_pass(context: StageContext) -> Outcome:
     if outcome.status:
         return outcome
     rows = [
-        claim(f"second pass against {name}", _raw_match(context, "second-pass", stage))
+        claim(f"second pass against {name}", format_score(raw_match(context, "second-pass", stage)))
         for name, stage in (("SL", "policy"), ("the first", "reinforce"))
     ]
     return dataclasses.replace(outcome, rows=rows)
 
 
-def _raw_match(context: StageContext, first: str, second: str) -> str:
-    """Play the policies of two stages against each other without search, every move sampled (AG16);
-    return the first one's score."""
+def raw_match(context: StageContext, first: str, second: str) -> MatchResult:
+    """Play the policies of two stages against each other without search, every move sampled
+    (AG16)."""
     settings = context.settings.matches
     longest = 2 * context.settings.game.size[0] * context.settings.game.size[-1]
     request = MatchRequest(
@@ -100,12 +104,13 @@ def _raw_match(context: StageContext, first: str, second: str) -> str:
         seed=context.settings.seed,
         first_name=first,
         second_name=second,
-        out=context.workdir / _MATCHES / f"{first}-{second}",
+        out=context.workdir / MATCHES / f"{first}-{second}".replace("/", "-"),
     )
-    return _score(play_match(request, context.console))
+    return play_match(request, context.console)
 
 
-def _score(result: MatchResult) -> str:
+def format_score(result: MatchResult) -> str:
+    """Return the first player's score with its interval and the number of games."""
     low, high = result.total.interval
     return (
         f"{100 * result.total.score:.1f}% ({100 * low:.1f} to {100 * high:.1f}) of "
@@ -115,7 +120,7 @@ def _score(result: MatchResult) -> str:
 
 def measure_mixing(context: StageContext) -> Outcome:
     """Play matches of the player against itself with values alone, rollouts alone, and both."""
-    settings, directory = context.settings.matches, context.workdir / _MATCHES / "mixing"
+    settings, directory = context.settings.matches, context.workdir / MATCHES / "mixing"
     rows = []
     for index, first in enumerate(LAMBDAS):
         for second in LAMBDAS[index + 1 :]:
@@ -136,7 +141,7 @@ def measure_mixing(context: StageContext) -> Outcome:
                 second_name=names[1],
                 out=directory / f"{first:g}-{second:g}",
             )
-            score = _score(play_match(request, context.console))
+            score = format_score(play_match(request, context.console))
             rows.append(claim(f"{names[0]} against {names[1]}", score))
     fit = rate([directory], {"lambda 1": 0.0}, console=context.console)
     for rating in fit.ratings:
@@ -155,11 +160,11 @@ def measure_value_error(context: StageContext) -> Outcome:
     most = context.settings.evaluation.validation_positions
     rows = _value_errors(context, "one position", "value", context.directory("value-data"), most)
     if context.records is not None:
-        error = _look(
-            context, context.directory("value"), *_held_out(Dataset.open(context.records), most)
+        error = look(
+            context, context.directory("value"), *held_out(Dataset.open(context.records), most)
         ).value_error
         rows.append(claim("value error on records", format_mean(error, 1, 3)))
-    return Outcome(rows=rows, notes=[_ERROR_NOTE])
+    return Outcome(rows=rows, notes=[ERROR_NOTE])
 
 
 def _value_errors(
@@ -167,8 +172,8 @@ def _value_errors(
 ) -> list[Comparison]:
     errors = {}
     for split in ("train", "test"):
-        rows, position = _held_out(Dataset.open(data), most, split)
-        errors[split] = _look(context, context.directory(stage), rows, position).value_error
+        rows, position = held_out(Dataset.open(data), most, split)
+        errors[split] = look(context, context.directory(stage), rows, position).value_error
     return [claim(f"{name}, {split}", format_mean(error, 1, 3)) for split, error in errors.items()]
 
 
@@ -190,15 +195,13 @@ def compare_overfitting(context: StageContext) -> Outcome:
             return outcome
         rows += _value_errors(context, name, stage, data, most)
         if data != context.data():
-            single = _look(
+            single = look(
                 context,
                 context.directory(stage),
-                *_held_out(Dataset.open(context.directory("value-data")), most),
+                *held_out(Dataset.open(context.directory("value-data")), most),
             ).value_error
             rows.append(claim(f"{name}, test of one position", format_mean(single, 1, 3)))
-    return Outcome(
-        rows=rows, notes=[_ERROR_NOTE, *(f"{row.what}: {row.ours}" for row in made.rows)]
-    )
+    return Outcome(rows=rows, notes=[ERROR_NOTE, *(f"{row.what}: {row.ours}" for row in made.rows)])
 
 
 def compare_planes(context: StageContext) -> Outcome:
@@ -222,7 +225,7 @@ def compare_filters(context: StageContext) -> Outcome:
 def _compare(context: StageContext, kind: str, configs: dict[int, Config]) -> Outcome:
     """Train a policy network with each of the settings, and predict the test split; where the stage
     `policy` has the same settings, its network is used."""
-    rows, position = _held_out(
+    rows, position = held_out(
         Dataset.open(context.data()), context.settings.evaluation.validation_positions
     )
     lines = []

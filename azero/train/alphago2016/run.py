@@ -31,12 +31,17 @@ from azero.report.paper import comparison_table
 from azero.report.stages import STAGES_FILE, read_stages, write_stages_report
 from azero.train.alphago2016.config import DEFAULT, STAGES, AlphaGoConfig, ordered
 from azero.train.alphago2016.estimate import alphago_flops
-from azero.train.alphago2016.measures import MEASURES
+from azero.train.alphago2016.figures import FIGURES
+from azero.train.alphago2016.lee import iterate_value_networks
+from azero.train.alphago2016.measures import MEASURES as TABLES
 from azero.train.alphago2016.stages import BUILDERS, Outcome, StageContext, prepare_data
 from azero.train.arguments import Overlays, under_overlays
 from azero.train.estimate import LIFETIME_SECONDS, device_flops
 from azero.train.hosts import describe_devices, hold_workdir
 from azero.train.stopping import end_with_status
+
+MEASURES = {**TABLES, **FIGURES, "lee": iterate_value_networks}
+"""Measuring stages by name."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ class AlphaGoArguments:
     imported first. Not needed if WORKDIR has its own."""
     stages: tuple[str, ...] = DEFAULT
     """Stages to run, in their fixed order; finished ones are not repeated. Further ones are the
-    comparisons planes, filters, overfitting and second-pass."""
+    comparisons planes, filters, overfitting, second-pass, strength, value-by-move and lee."""
 
 
 def load_stages(name: str) -> AlphaGoExperiment:
@@ -152,8 +157,8 @@ def _run_stage(context: StageContext, name: str, console: Console) -> int:
     """Run one stage, unless it is done, and store its outcome."""
     done = read_stages(context.workdir)
     facts = _settings_of(context.settings, name)
-    is_there = name in MEASURES or context.directory(name).exists()
-    if name in done and is_there and _agrees(done[name]["settings"], facts):
+    has_data = name in MEASURES or context.directory(name).exists()
+    if name in done and has_data and _agrees(done[name]["settings"], facts):
         console.print(Text.assemble((name, "bold"), ": done before"))
         return 0
     for needed in STAGES[name].needs:
@@ -194,6 +199,9 @@ def _settings_of(settings: AlphaGoConfig, name: str) -> Any:
         "second-pass": "reinforce",
         "planes": "policy",
         "filters": "policy",
+        "value-by-move": "by_move",
+        "strength": "matches",
+        "lee": "lee",
     }
     section = own.get(name, name)
     facts = {"game": settings.game, "network": settings.network, "seed": settings.seed}
@@ -225,6 +233,7 @@ def _write_down(
         "finished": time.time(),
         "rows": [row._asdict() for row in outcome.rows],
         "notes": list(outcome.notes),
+        "charts": [dataclasses.asdict(chart) for chart in outcome.charts],
     }
     machine = files.describe_machine()
     entry |= {key: machine[key] for key in ("devices", "processor", "cores", "commit")}

@@ -26,6 +26,7 @@ from azero.data.rows import read_rows
 from azero.data.run_files import METRICS
 from azero.distributed import EXIT_INTERRUPTED
 from azero.report.paper import Comparison, claim
+from azero.report.plots import Chart
 from azero.selfplay.trajectory import select_games
 from azero.settings import Config
 from azero.train.alphago2016.config import AlphaGoConfig, stage_config, stage_seed
@@ -51,6 +52,7 @@ class Outcome:
     """The paper's figures and ours."""
     notes: Sequence[str] = ()
     """Notes for the reader."""
+    charts: Sequence[Chart] = ()
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
-from azero.data.records.selfmade import pack_decorrelated, pack_whole
+from azero.data.records.policy_games import pack_decorrelated, pack_whole
 from azero.games.game import Game
 from azero.games.go.sensible import random_points, sensible_moves
 from azero.match.compiled import make_match
@@ -69,7 +69,7 @@ class ValueDataConfig:
 
 
 def draw_turns(settings: ValueDataConfig, num_points: int, number: int) -> HostArray:
-    """Return U of all games of shard `number`, int32[games_per_shard], rising."""
+    """Return U of all games of shard `number`, int32[games_per_shard], ascending."""
     random = np.random.default_rng([settings.seed, number])
     return np.sort(
         random.integers(1, settings.latest(num_points) + 1, settings.games_per_shard).astype(
@@ -115,8 +115,8 @@ class ValueGames:
           mesh: the devices.
 
         Raises:
-          ValueError: the boards differ, a player is no policy network of 2016, or the games do not
-            divide over the devices.
+          ValueError: the boards differ, a player is not a policy network of 2016, or the games do
+            not divide over the devices.
         """
         mesh_lib.check_divides(settings.num_games, mesh, "value-data.num-games")
         self._settings, self._which = settings, which
@@ -127,7 +127,7 @@ class ValueGames:
                 f"{self.game.board_shape}"
             )
         (search, self._first), (other, self._second) = (
-            _sampler(player, mesh) for player in (first, second)
+            sampler(player, mesh) for player in (first, second)
         )
         game = cast(Game, self.game)
         self._play_one = make_decorrelated_games(
@@ -197,7 +197,7 @@ class ValueGames:
         )
 
 
-def _sampler(player: SelfPlayer, mesh: Mesh) -> tuple[SearchFn, PyTree]:
+def sampler(player: SelfPlayer, mesh: Mesh) -> tuple[SearchFn, PyTree]:
     """Return a policy's own choice as a search, and its parameters on every device."""
     if player.config.network.name != "policy2016":
         raise ValueError(

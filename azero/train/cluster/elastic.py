@@ -28,8 +28,8 @@ from azero.selfplay.resignation import NEVER
 from azero.selfplay.selfplay import to_host
 from azero.selfplay.trajectory import Assembler, Games
 from azero.settings import Config
-from azero.train.events import Event, MatchSkipped, Phase
-from azero.train.loop import Challenge, Loop, RunState, SelfplayTally
+from azero.train.events import Event, MatchSkipped, Phase, SelfplayTally
+from azero.train.loop import Challenge, Loop, RunState
 from azero.train.programs import WORKER, Programs
 from azero.types import PyTree
 

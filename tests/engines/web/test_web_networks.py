@@ -13,7 +13,7 @@ from azero.engines.web.networks import Network, Turns
 from azero.engines.web.service import NewGame, Service
 from azero.games.position import Position
 from azero.players.specs import parse_player, resolve
-from azero.players.thinking import Limits
+from azero.players.thinking import Limits, ThinkOptions
 
 
 def never() -> bool:
@@ -60,8 +60,7 @@ def test_two_searches_share_the_network_and_both_get_on(network, monkeypatch) ->
         found[name] = players[name].think(
             position,
             Limits(visits=3_000),
-            on_progress=lambda analysis: switches.append(name),
-            progress_seconds=0.0,
+            ThinkOptions(on_progress=lambda analysis: switches.append(name), progress_seconds=0.0),
         )
 
     threads = [threading.Thread(target=search, args=(name,)) for name in players]
@@ -92,7 +91,9 @@ def test_a_search_that_waits_can_be_ended_and_gives_no_moves(network) -> None:
         stop = time.monotonic() + 0.2
         player = network.player(network.game)
         analysis = player.think(
-            Position.start(network.game), Limits(), should_stop=lambda: time.monotonic() > stop
+            Position.start(network.game),
+            Limits(),
+            ThinkOptions(should_stop=lambda: time.monotonic() > stop),
         )
     finally:
         network.turns.give()

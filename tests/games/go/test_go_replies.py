@@ -1,40 +1,26 @@
 """Last good replies in rollouts, against a plain Python version."""
 
-import functools
-
-import jax
-import jax.numpy as jnp
 import numpy as np
-import pytest
 
-from azero.games.go.rollouts.playouts import start_from
-from azero.games.go.rollouts.replies import (
-    PlayedOut,
-    learn_replies,
-    make_replying_play_out,
-    no_replies,
-    play_out_with_replies,
-)
-from azero.games.go.rules import Go
+from azero.games.go.rollouts.playouts import Rollouts, Starts
+from azero.games.go.rollouts.replies import learn_replies, no_replies
+from azero.networks.rollout import GROUPS, init_weights
 
-GAME = Go(size=3, komi=0.5)
 BATCH = 6
+CENTRE = np.array([2, 2, 2, 2, 0, 2, 2, 2, 2])
+STARTS = Starts(
+    np.tile(np.stack([CENTRE, np.full(9, 2)]).astype(np.int64), (BATCH, 1, 1)),
+    np.ones(BATCH, np.int64),
+    np.zeros(BATCH, np.int64),
+)
+"""White to move on 3x3, after Black took the centre."""
 
 
-def even(params, numbers):
-    return jnp.zeros(next(number.shape for number in numbers if number is not None), jnp.float32)
-
-
-@pytest.fixture(scope="module")
-def play():
-    states = jax.tree.map(
-        lambda leaf: jnp.stack([leaf] * BATCH), jax.jit(GAME.step)(GAME.init(), 4)
-    )
-    return jax.jit(
-        lambda key, table: play_out_with_replies(
-            functools.partial(even, None), key, start_from(states, (3, 3)), table, (3, 3)
-        )
-    )
+def rollouts(table=None, **settings):
+    made = Rollouts((3, 3), init_weights(GROUPS[:6], pattern_bits=4), **settings)
+    if table is not None:
+        made.table = table
+    return made
 
 
 def learn_slowly(table, points, first_is_white, before, result):
@@ -63,47 +49,45 @@ def learn_slowly(table, points, first_is_white, before, result):
 
 
 def test_the_table_is_that_of_a_plain_version():
-    random, learn = np.random.default_rng(0), jax.jit(learn_replies)
-    table = np.asarray(no_replies(9))
+    random = np.random.default_rng(0)
+    table = no_replies(9)
     seen_forgetting = False
     for _ in range(40):
-        points, before = (
-            random.integers(0, 10, (12, BATCH)).astype(np.int32),
-            random.integers(0, 10, BATCH).astype(np.int32),
+        moves = random.integers(0, 10, (BATCH, 13)).astype(np.int32)
+        first, result = (
+            random.integers(0, 2, BATCH),
+            random.integers(-1, 2, BATCH).astype(np.int32),
         )
-        first, result = random.random(BATCH) < 0.5, random.integers(-1, 2, BATCH).astype(np.int32)
-        expected = learn_slowly(table, points, first, before, result)
-        found = np.asarray(learn(table, PlayedOut(points, first, before), result))
+        expected = learn_slowly(table, moves[:, 1:].T, first == 1, moves[:, 0], result)
+        found = learn_replies(table, moves, first, result)
         np.testing.assert_array_equal(found, expected)
         seen_forgetting |= bool(((table > 0) & (expected == 0)).any())
         table = expected
     assert seen_forgetting
 
 
-def test_a_known_reply_is_played_where_it_is_allowed_and_nothing_else(play):
-    lead, games = play(jax.random.key(0), no_replies(9))
-    assert (
-        games.points.shape == (18, BATCH)
-        and len(set(games.points[0].tolist())) > 1
-        and games.before.tolist() == [4] * BATCH
-    )
-    known = no_replies(9).at[1, 4].set(1 + 7)
-    assert play(jax.random.key(0), known)[1].points[0].tolist() == [7] * BATCH, "White answers B1"
-    occupied = no_replies(9).at[1, 4].set(1 + 4)
-    for answer, same in zip(play(jax.random.key(0), occupied), (lead, games), strict=True):
-        jax.tree.map(np.testing.assert_array_equal, answer, same)
+def test_a_known_reply_is_played_where_it_is_allowed_and_nothing_else():
+    leads, moves = rollouts().begin(STARTS)()
+    assert moves.shape == (BATCH, 19) and moves[:, 0].tolist() == [4] * BATCH
+    assert len(set(moves[:, 1].tolist())) > 1
+    known, occupied = no_replies(9), no_replies(9)
+    known[1, 4], occupied[1, 4] = 1 + 7, 1 + 4
+    assert rollouts(known).begin(STARTS)().moves[:, 1].tolist() == [7] * BATCH, "White answers B1"
+    again = rollouts(occupied).begin(STARTS)()
+    np.testing.assert_array_equal(again.moves, moves)
+    np.testing.assert_array_equal(again.leads, leads)
 
 
-def test_the_table_goes_from_call_to_call(play):
-    states = jax.tree.map(
-        lambda leaf: jnp.stack([leaf] * BATCH), jax.jit(GAME.step)(GAME.init(), 4)
+def test_the_table_goes_from_call_to_call_and_only_where_replies_are_wanted():
+    remembering, other = rollouts(reply_komi=0.5), rollouts()
+    leads, moves = remembering.begin(STARTS)()
+    result = np.where(leads > 0.5, 1, -1)
+    expected = learn_slowly(
+        np.zeros((2, 10), int), moves[:, 1:].T, np.ones(BATCH, bool), moves[:, 0], result
     )
-    points, table = jax.jit(make_replying_play_out(GAME, even))(
-        None, jax.random.key(1), states, no_replies(9)
-    )
-    lead, games = play(jax.random.key(1), no_replies(9))
-    np.testing.assert_array_equal(points, lead)
-    result = np.sign(np.asarray(lead) - 0.5).astype(int)
-    expected = learn_slowly(np.zeros((2, 10), int), *map(np.asarray, games), result)
-    np.testing.assert_array_equal(table, expected)
-    assert table.any()
+    np.testing.assert_array_equal(remembering.table, expected)
+    other.begin(STARTS)()
+    assert remembering.table.any() and not other.table.any()
+    followed = remembering.begin(STARTS)().moves[:, 1]
+    reply = expected[1, 4] - 1
+    assert reply < 0 or followed.tolist() == [reply] * BATCH

@@ -1,6 +1,7 @@
 """The features of the rollout and tree policies on drawn boards, and the games that they play to
 the end."""
 
+import operator
 from pathlib import Path
 
 import jax
@@ -8,23 +9,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from needs import require_module
+from scipy import stats
 
-from azero.bench.rules import check_rollouts, compare_rollouts
-from azero.games import bits
-from azero.games.go import setup
+from azero.bench.rules import check_rollouts, compare_rollouts, random_games
 from azero.games.go.alphago2016.patterns import AROUND
-from azero.games.go.rollouts.playouts import (
-    choose,
-    make_play_out,
-    play_move,
-    policy_logits,
-    start_from,
-)
+from azero.games.go.rollouts.board import BOARD, clear, place, set_up
+from azero.games.go.rollouts.compiled import raise_weights, refresh, restore_weights
+from azero.games.go.rollouts.playouts import Rollouts, Starts, odds_of
 from azero.games.go.rules import Go
+from azero.games.go.sensible import sensible_moves
 from azero.games.go.sgf import read_games
 from azero.games.go.text import parse_diagram
 from azero.networks.rollout import GROUPS, sum_weights
-from azero.search.leaf import policy_rollout_leaf
 
 RECORDS = Path(__file__).parents[2] / "data" / "records" / "expert9.sgf"
 SHARED = Path(__file__).parents[4] / "shared" / "data" / "go"
@@ -143,88 +139,138 @@ def test_the_shape_that_was_taken(observe):
 BENT = "X X X . . . . . .\nO O O . . . . . .\n" + ". . . . . . . . .\n" * 7
 
 
-def test_rollouts_and_the_learner_see_the_same_moves(observe):
-    state = drawn(BENT, 3, to_play=1)
-    params = {
-        group.name: jax.random.normal(jax.random.key(index), (group.size or 2**10,))
-        for index, group in enumerate(GROUPS)
-    }
-    numbers = observe(state)
-    learner = sum_weights(params, [jnp.asarray(board) for board in list(numbers.values())[:6]])
-    playout = start_from(jax.tree.map(lambda leaf: leaf[None], state), SHAPE)
-    logits = policy_logits(lambda seen: sum_weights(params, seen), playout.now, SHAPE)
-    np.testing.assert_allclose(logits[:, :, 0], learner, atol=1e-5)
+PARAMS = {
+    group.name: np.random.default_rng(index).normal(size=group.size or 2**10).astype(np.float32)
+    for index, group in enumerate(GROUPS[:6])
+}
+EVEN = {name: np.zeros_like(group) for name, group in PARAMS.items()}
 
 
-def even(params, numbers):
-    return jnp.zeros(next(number.shape for number in numbers if number is not None), jnp.float32)
+def empty_board(shape):
+    board = np.zeros(1, BOARD)[0]
+    clear(board, shape)
+    return board
 
 
-def test_the_sets_of_chains_with_few_liberties_stay_exact():
-    batch = 16
+def shares_of(board, colour, last, ko):
+    """Return the probabilities float[N] of the compiled rollouts' next move."""
+    raise_weights(board, odds_of(PARAMS), colour, last, ko)
+    height, width = board["height"], board["width"]
+    weights = board["weights"][colour, : (height + 4) * (width + 2)].copy()
+    restore_weights(board, colour)
+    weights = weights.reshape(height + 4, -1)[2:-2, :width].reshape(-1)
+    return weights / max(weights.sum(), 1e-9)
 
-    @jax.jit
-    def play(key):
-        playout = start_from(
-            jax.tree.map(lambda leaf: jnp.stack([leaf] * batch), GAME.init()), SHAPE
+
+def check_shares(game, actions):
+    """Compare the compiled rollouts' probabilities in every position of games int[T, G] (N a pass)
+    with those of the policy, on boards that play along and on boards that are set up."""
+
+    def policy(states):
+        numbers = jax.vmap(game.observe)(states)
+        logits = sum_weights(
+            jax.tree.map(jnp.asarray, PARAMS), [numbers[..., index] for index in range(6)]
         )
+        allowed = sensible_moves(game, states)[:, :-1]
+        logits = logits.reshape(allowed.shape)
+        return jax.nn.softmax(logits, where=allowed) * allowed.any(axis=1, keepdims=True)
 
-        def move(playout, words):
-            playout = play_move(
-                playout, choose(lambda numbers: even(None, numbers), words, playout, SHAPE), SHAPE
-            )
-            return playout, (playout.now, playout.num_passes)
+    def move(states, chosen):
+        return jax.vmap(game.step)(states, chosen), (states, policy(states))
 
-        return jax.lax.scan(move, playout, jax.random.bits(key, (110, batch)))[1]
-
-    situations, num_passes = play(jax.random.key(0))
-    own, other, one, two, last, captured = (
-        np.asarray(
-            bits.unpack(
-                jnp.moveaxis(bits.words_from_rows(jnp.moveaxis(rows, 1, 0), SHAPE), 0, -1), 81
-            )
-        ).reshape(110, batch, *SHAPE)
-        for rows in situations
+    num_games, num_points, compared = actions.shape[1], game.num_points, 0
+    odds = odds_of(PARAMS)
+    first = jax.tree.map(lambda leaf: jnp.stack([leaf] * num_games), game.init())
+    states, expected = jax.device_get(
+        jax.jit(lambda actions: jax.lax.scan(move, first, actions)[1])(jnp.asarray(actions))
     )
-    assert not (own & other).any() and captured.sum() > 100 and np.asarray(num_passes).max() >= 2
-    for ply in range(0, 110, 3):
-        for game in range(batch):
-            board = own[ply, game].astype(np.int8) - other[ply, game]
-            for chain, liberties in setup.chains(board):
-                assert liberties
-                point = next(iter(chain))
-                assert (one[ply, game][point], two[ply, game][point]) == (
-                    len(liberties) == 1,
-                    len(liberties) == 2,
-                )
-    assert (last.sum(axis=(-2, -1)) <= 1).all()
+    for column in range(num_games):
+        starts = Starts.of(jax.tree.map(operator.itemgetter(np.s_[:, column]), states), num_points)
+        board = None
+        for ply, action in enumerate(actions[:, column].tolist()):
+            if starts.num_passes[ply] == 2:
+                break
+            colour = int(starts.to_play[ply])
+            fresh = empty_board(game.board_shape)
+            last, ko = set_up(fresh, *starts.boards[ply], colour)
+            refresh(fresh, odds)
+            board = fresh if board is None else board
+            for one in (fresh, board):
+                found = shares_of(one, colour, last, ko)
+                np.testing.assert_allclose(found, expected[ply, column], atol=1e-5)
+            if starts.num_passes[ply] or action == num_points:
+                board = None
+                continue
+            row, width = divmod(action, game.board_shape[1])[0], game.board_shape[1]
+            place(board, colour, (row + 2) * (width + 2) + action % width)
+            refresh(board, odds)
+            compared += 1
+    return compared
+
+
+def columns_of(games, num_points):
+    """Return games as int[T, G], passes after their ends."""
+    actions = np.full((max(map(len, games)), len(games)), num_points, np.int32)
+    for column, moves in enumerate(games):
+        actions[: len(moves), column] = moves
+    return actions
+
+
+def test_rollouts_draw_from_the_policy_that_learned_in_every_position_of_real_games():
+    games = [[action for _, action in record.moves] for record in read_games(RECORDS)][:12]
+    game = Go(size=9, superko="simple", num_planes=6)
+    assert check_shares(game, columns_of(games, 81)) > 500
+
+
+def test_and_on_a_board_that_is_not_square():
+    game = Go(size=(4, 7), superko="simple", num_planes=6)
+    games = random_games((4, 7), 6, seed=0)
+    assert check_shares(game, columns_of(games, 28)) > 200
+
+
+def test_moves_are_drawn_with_the_probabilities_of_the_policy():
+    """A chi-square test of 4,000 first moves, after a capture of two stones."""
+    one = starts_of([drawn(BENT, 3, to_play=1)])
+    starts = Starts(*(np.repeat(array, 4_000, axis=0) for array in one))
+    moves = Rollouts(SHAPE, PARAMS).begin(starts)().moves[:, 1]
+    board = empty_board(SHAPE)
+    last, ko = set_up(board, *starts.boards[0], 0)
+    refresh(board, odds_of(PARAMS))
+    expected = 4_000 * shares_of(board, 0, last, ko)
+    counts = np.bincount(moves, minlength=81)[:81]
+    assert not counts[expected == 0].any() and counts.sum() == 4_000
+    common = expected > 5
+    statistic = ((counts - expected)[common] ** 2 / expected[common]).sum()
+    assert common.sum() > 20 and stats.chi2.sf(statistic, common.sum() - 1) > 0.001
+
+
+def starts_of(states):
+    return Starts.of(jax.device_get(jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)), 81)
 
 
 def test_a_finished_game_is_only_counted_and_both_colours_win_at_a_fair_komi():
-    play_out = jax.jit(make_play_out(GAME, even))
     wall = ". . . X O . . . .\n" * 9
-    states = jax.tree.map(
-        lambda *leaves: jnp.stack(leaves),
-        drawn(wall, 81, 81),
-        drawn(wall, 81, 81, to_play=1),
-        *[drawn(EMPTY)] * 62,
-    )
-    points = np.asarray(play_out(None, jax.random.key(0), states))
-    assert points[:2].tolist() == [36.0 - 45.0] * 2
-    assert 10 < (points[2:] > 0.5).sum() < 55
+    states = [drawn(wall, 81, 81), drawn(wall, 81, 81, to_play=1), *[drawn(EMPTY)] * 62]
+    leads = Rollouts(SHAPE, EVEN).begin(starts_of(states))().leads
+    assert leads[:2].tolist() == [36 - 45] * 2
+    assert 10 < (leads[2:] > 0.5).sum() < 55
 
 
-def test_the_leaf_gives_the_points_for_the_side_to_move():
-    def infer(params, planes):
-        return jnp.zeros((planes.shape[0], 82)), jnp.zeros(planes.shape[0])
+def test_the_seed_decides_whatever_the_number_of_threads():
+    starts = starts_of([drawn(EMPTY)] * 7)
+    one, three = (Rollouts(SHAPE, PARAMS, seed=5, num_threads=count) for count in (1, 3))
+    first, second = one.begin(starts)(), one.begin(starts)()
+    np.testing.assert_array_equal(first.moves, three.begin(starts)().moves)
+    np.testing.assert_array_equal(second.moves, three.begin(starts)().moves)
+    assert (first.moves != second.moves).any()
+    other = Rollouts(SHAPE, PARAMS, seed=6).begin(starts)()
+    assert (first.moves != other.moves).any()
 
-    leaf = jax.jit(policy_rollout_leaf(GAME, infer, make_play_out(GAME, even)))
-    wall = ". . X O . . . . .\n" * 9
-    states = jax.tree.map(
-        lambda *leaves: jnp.stack(leaves), drawn(wall, 81, 81), drawn(wall, 81, 81, to_play=1)
-    )
-    logits, value = leaf(None, jax.random.key(0), states)
-    assert logits.shape == (2, 82) and np.asarray(value).tolist() == [27.0 - 54.0, 54.0 - 27.0]
+
+def test_weights_without_an_exponential_are_an_error():
+    for wrong in (1e3, np.nan):
+        with pytest.raises(ValueError, match="the weights of the rollout policy add up to"):
+            Rollouts(SHAPE, {**EVEN, "save_atari": np.array([wrong])})
 
 
 def test_rollouts_from_real_positions_play_by_the_rules_of_sgfmill():

@@ -138,14 +138,14 @@ def test_results(result: str, rewards: tuple[float, float] | None, margin: float
     [
         (b"hello", "game: .*no SGF data"),
         (b"(;SZ[5];B[aa]", "game: the game is cut off"),
-        (b"(;SZ[5];B[zz])", r"game: \[zz\] is no point of a board of 5 rows and 5 columns"),
+        (b"(;SZ[5];B[zz])", r"game: \[zz\] is not a point of a board of 5 rows and 5 columns"),
         (b"(;SZ[5];B[aa];AW[bb])", "game: stones are set up in the middle"),
         (b"(;SZ[x];B[aa])", "game: bad SZ 'x'"),
         (b"(;SZ[5:];B[aa])", "game: bad SZ"),
         (b"(;SZ[5];B[aa]];W[bb])", "game: '\\];W"),
         (b"(;GM[2];B[aa])", r"GM\[2\] is another game"),
-        (b"(;SZ[5]AB[ff];B[aa])", r"\[ff\] is no point"),
-        (b"(;SZ[5]AB[aa:bb:cc];B[aa])", "is no point to set up"),
+        (b"(;SZ[5]AB[ff];B[aa])", r"\[ff\] is not a point"),
+        (b"(;SZ[5]AB[aa:bb:cc];B[aa])", "is not a point to set up"),
     ],
 )
 def test_broken_records_name_the_place(content: bytes, message: str) -> None:

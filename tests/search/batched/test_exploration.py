@@ -23,8 +23,9 @@ from search_toys import (
     search_program,
 )
 
+from azero.search.batched.evaluation import ILLEGAL
 from azero.search.batched.puct import mix_dirichlet, unforced_visits
-from azero.search.batched.tree import ILLEGAL, Edges
+from azero.search.batched.tree import Edges
 from azero.search.search import SearchOutput
 from azero.search.settings import PuctConfig
 

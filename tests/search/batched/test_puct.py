@@ -22,8 +22,8 @@ from search_toys import (
     search_program,
 )
 
+from azero.search.batched.evaluation import ILLEGAL
 from azero.search.batched.puct import mix_dirichlet
-from azero.search.batched.tree import ILLEGAL
 from azero.search.search import SearchOutput
 from azero.search.settings import PuctConfig, SearchConfig
 

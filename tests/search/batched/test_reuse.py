@@ -14,9 +14,10 @@ from flax import struct
 from kept_reference import KeptReference
 from search_toys import Node, RandomTree, ToyState, _uniform, by_game, random_leaf
 
+from azero.search.batched.evaluation import ILLEGAL
 from azero.search.batched.puct import mix_dirichlet
 from azero.search.batched.reuse import make_new_trees
-from azero.search.batched.tree import ILLEGAL, bytes_per_node, tree_bytes
+from azero.search.batched.tree import bytes_per_node, tree_bytes
 from azero.search.search import PreviousSearch
 from azero.search.settings import MctxPuctConfig, PuctConfig
 

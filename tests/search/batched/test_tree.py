@@ -15,15 +15,13 @@ from search_toys import RandomTree, by_game, random_leaf, search_program
 from azero.games.table import make
 from azero.games.tictactoe.rules import TicTacToe, TicTacToeState
 from azero.mesh import make_mesh
+from azero.search.batched.evaluation import ILLEGAL, compact, num_chunks
 from azero.search.batched.tree import (
-    ILLEGAL,
     TERMINAL,
     UNVISITED,
     Tree,
     bytes_per_node,
-    compact,
     index_dtype,
-    num_chunks,
     tree_bytes,
 )
 from azero.search.leaf import uniform_leaf

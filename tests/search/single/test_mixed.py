@@ -23,18 +23,28 @@ def even(positions):
     return policies.astype(np.float32), np.zeros(len(positions), np.float32)
 
 
-def tree_at(moves=(), policy=even, value=even, rollout=even, batch=8, **settings):
+def begun(ask):
+    """Return an answering function as one that begins and waits."""
+    return lambda positions: lambda: ask(positions)
+
+
+def draw(positions):
+    return np.zeros(len(positions))
+
+
+def tree_at(moves=(), policy=even, value=even, tree=even, rollout=draw, batch=8, **settings):
     """Return a tree after `moves`, with `settings` of the rule and of the leaves."""
+    asks = [begun(ask) for ask in (policy, value, tree, rollout)]
     of_rule = {name: settings.pop(name) for name in ("mixing", "c_puct", "fpu") if name in settings}
     rule = AlphaGo2016(**of_rule)
     mix = MixSettings(asks_values=rule.mixing < 1, **{"threshold": 4, **settings})
-    leaves = MixedEvaluator(policy, value, rollout, mix, batch).leaves(RULES)
-    tree = ParallelTree(RULES, leaves, TreeSettings(batch=batch, rule=rule, virtual_loss=3))
+    leaves = MixedEvaluator(*asks, mix, batch).leaves(RULES)
+    made = ParallelTree(RULES, leaves, TreeSettings(batch=batch, rule=rule, virtual_loss=3))
     state = GAME.init()
     for move in moves:
         state = GAME.step(state, move)
-    tree.move_to(state, np.asarray(GAME.legal_action_mask(state)), None)
-    return tree
+    made.move_to(state, np.asarray(GAME.legal_action_mask(state)), None)
+    return made
 
 
 def search(tree, descents):
@@ -84,7 +94,7 @@ def test_values_and_rollouts_count_apart_and_a_leaf_is_valued_once():
         return even(positions)[0], np.full(len(positions), 0.25, np.float32)
 
     def rollout(positions):
-        return even(positions)[0], np.full(len(positions), -1.0, np.float32)
+        return np.ones(len(positions))
 
     tree = tree_at(value=value, rollout=rollout, batch=1, threshold=1000)
     search(tree, 90)
@@ -120,7 +130,7 @@ def test_a_new_node_has_the_tree_policys_priors_until_its_turn_in_the_queue():
             row[np.flatnonzero(position.legal)[0]] = 1.0
         return policies, np.zeros(len(positions), np.float32)
 
-    tree = tree_at(rollout=first_move, batch=8, threshold=0, policy_batch=1)
+    tree = tree_at(tree=first_move, batch=8, threshold=0, policy_batch=1)
     tree.search(8)
     nodes, waiting = nodes_below(tree.root)[1:], list(tree._leaves.queue)
     answered = [node for node in nodes if node.row not in waiting]
@@ -165,11 +175,12 @@ def test_moves_to_which_the_policies_give_nothing_are_searched_only_where_no_oth
         odds = np.stack(
             [position.legal * np.isin(np.arange(9), (0, 2, 6, 8)) for position in positions]
         ).astype(np.float32)
-        return odds / np.maximum(odds.sum(axis=1, keepdims=True), 1), np.full(
-            len(positions), -0.5, np.float32
-        )
+        return odds / np.maximum(odds.sum(axis=1, keepdims=True), 1), np.zeros(len(positions))
 
-    tree = tree_at(policy=corners, rollout=corners, threshold=0)
+    def behind(positions):
+        return np.array([-0.5 if position.to_play == 0 else 0.5 for position in positions])
+
+    tree = tree_at(policy=corners, tree=corners, rollout=behind, threshold=0)
     search(tree, 300)
     assert sorted(tree.root.evaluation.actions) == [0, 2, 6, 8]
     free = []
@@ -189,7 +200,11 @@ def test_a_side_that_is_behind_looks_at_every_move_once_unless_the_others_count_
             behind, np.float32
         )
 
-    tree = tree_at((), lost, lost, lost, batch=1, threshold=1000, c_puct=1.0, fpu=fpu)
+    def lost_rollouts(positions):
+        return np.full(len(positions), -0.9)
+
+    settings = {"batch": 1, "threshold": 1000, "c_puct": 1.0, "fpu": fpu}
+    tree = tree_at((), lost, lost, lost, lost_rollouts, **settings)
     search(tree, 30)
     assert tree.root.tried == seen
 

@@ -15,7 +15,7 @@ from tree_toys import ShownTree
 from azero.mesh import make_mesh
 from azero.players.play_style import PlayStyle
 from azero.players.player import Position
-from azero.players.thinking import Limits
+from azero.players.thinking import Limits, ThinkOptions
 from azero.players.tree_player import TreePlayer
 from azero.search.leaf import ignore_symmetry
 from azero.search.settings import (
@@ -132,9 +132,11 @@ def test_a_search_without_a_number_of_visits_goes_on_after_its_plan() -> None:
     thinker.think(
         position,
         Limits(),
-        should_stop=lambda: len(visits) > 8,
-        on_progress=lambda seen: visits.append(seen.visits),
-        progress_seconds=0.0,
+        ThinkOptions(
+            should_stop=lambda: len(visits) > 8,
+            on_progress=lambda seen: visits.append(seen.visits),
+            progress_seconds=0.0,
+        ),
     )
     assert visits[-1] > 16 and visits == sorted(visits)
 

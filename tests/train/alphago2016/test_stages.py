@@ -14,8 +14,8 @@ from azero.config import load_overlay
 from azero.data.records.dataset import Dataset
 from azero.data.records.filters import SPLITS, Filters, Fractions
 from azero.data.records.importing import run_import
+from azero.data.records.policy_games import pack_whole
 from azero.data.records.requests import ImportRequest
-from azero.data.records.selfmade import pack_whole
 from azero.distributed import EXIT_INTERRUPTED
 from azero.experiment import OF_STAGES
 from azero.games.go.settings import GoConfig
@@ -33,6 +33,8 @@ from azero.train.alphago2016.config import (
     DEFAULT,
     STAGES,
     AlphaGoConfig,
+    ByMoveConfig,
+    LeeConfig,
     MatchesConfig,
     ReinforceConfig,
     SizesConfig,
@@ -75,6 +77,8 @@ TINY = AlphaGoExperiment(
         ),
         matches=MatchesConfig(games=4, search_games=2, visits=2, workers=1),
         filters=(2, 3),
+        by_move=ByMoveConfig(positions=8, rollouts=2, moves_per_band=10),
+        lee=LeeConfig(iterations=2, games=4, random_plies=2),
         evaluation=EvaluationConfig(every=1, validation_positions=32),
         checkpoint=CheckpointConfig(every=1, keep=1),
     ),
@@ -337,5 +341,7 @@ def test_the_whole_at_the_smallest_size(tmp_path):
         "3 filters",
         "one position, test",
     } <= set(rows)
+    assert {"planes/12 in the search", "SL rollouts, moves 0 to 9", "value network"} <= set(rows)
+    assert (tmp_path / "lee" / "2" / "value" / "checkpoint").is_dir()
     assert "all positions of records, train" in rows and "second pass against SL" in rows
     assert json.loads((tmp_path / "run.json").read_text())["experiment"] == "alphago9"

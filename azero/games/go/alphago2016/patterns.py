@@ -124,45 +124,23 @@ class Near(NamedTuple):
     response_pattern: Array
 
 
-class Everywhere(NamedTuple):
-    """The groups that any move may have, and the points around the previous one; numbers uint32[H,
-    W, B]."""
-
-    save: Array
-    nakade: Array
-    pattern: Array
-    near: Near
-
-
-def sparse_features(now: Situation, shape: tuple[int, int]) -> Everywhere:
-    """Return the rollout policy's numbers, those around the previous move separately, which saves
-    most of the work."""
-    cells = _cells(now, shape)
-    save = unpack_rows(saves(now, shape), shape[1])
-    return Everywhere(
-        save,
-        _nakade(now.captured, shape),
-        _computed_once(_finish(_code(cells, AROUND))),
-        _near(now.last, cells, shape),
-    )
-
-
 def rollout_features(now: Situation, shape: tuple[int, int]) -> list[Array]:
     """Return the six numbers uint32[H, W, B] of the rollout policy at every point."""
-    save, nakade, pattern, near = sparse_features(now, shape)
+    cells = _cells(now, shape)
+    near = _near(now.last, cells, shape)
     lane = jnp.arange(near.point.shape[1], dtype=jnp.int32)[None]
 
     def spread(numbers: Array) -> Array:
         flat = jnp.zeros((shape[0] * shape[1], lane.shape[1]), jnp.uint32)
-        return flat.at[near.point, lane].set(numbers, mode="drop").reshape(save.shape)
+        return flat.at[near.point, lane].set(numbers, mode="drop").reshape(*shape, -1)
 
     return [
         spread(near.response),
-        save,
+        unpack_rows(saves(now, shape), shape[1]),
         spread(near.neighbour),
-        nakade,
+        _nakade(now.captured, shape),
         spread(near.response_pattern),
-        pattern,
+        _computed_once(_finish(_code(cells, AROUND))),
     ]
 
 
@@ -182,7 +160,7 @@ def _near(last: Array, cells: Array, shape: tuple[int, int]) -> Near:
     )
     place = (rows + _MARGIN) * (width + 2 * _MARGIN) + columns + _MARGIN
     seen = jnp.take_along_axis(cells.reshape(-1, cells.shape[-1]), place, axis=0)
-    factors = np.array(_FACTORS, np.uint32)[:, None]
+    factors = np.array(FACTORS, np.uint32)[:, None]
     context = (seen * factors[: len(DIAMOND)]).sum(axis=0, dtype=jnp.uint32)
     index = jnp.broadcast_to(np.arange(1, len(DIAMOND) + 1, dtype=np.uint32)[:, None], seen.shape)
     return Near(
@@ -293,7 +271,7 @@ def _code(cells: Array, offsets: tuple[tuple[int, int], ...]) -> Array:
     """Return a hash uint32[H, W, B] of the cells at `offsets` around every point."""
     height, width = cells.shape[0] - 2 * _MARGIN, cells.shape[1] - 2 * _MARGIN
     total = jnp.zeros((height, width, cells.shape[2]), jnp.uint32)
-    for (row, column), factor in zip(offsets, _FACTORS, strict=False):
+    for (row, column), factor in zip(offsets, FACTORS, strict=False):
         total = total + cells[
             _MARGIN + row : _MARGIN + row + height, _MARGIN + column : _MARGIN + column + width
         ] * jnp.uint32(factor)
@@ -308,7 +286,7 @@ def _finish(code: Array) -> Array:
     return (code ^ (code >> 16)) | jnp.uint32(1)
 
 
-_FACTORS = tuple((0x9E3779B1 * (2 * index + 1) ** 5 & 0xFFFFFFFF) | 1 for index in range(13))
+FACTORS = tuple((0x9E3779B1 * (2 * index + 1) ** 5 & 0xFFFFFFFF) | 1 for index in range(13))
 """Odd factors that spread the cells of a pattern over 32 bits (ours)."""
 
 

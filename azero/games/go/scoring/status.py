@@ -19,11 +19,11 @@ from azero.games.go.scoring.nakade import MOST_POINTS, EyeSpace
 
 DEAD_BELOW = 0.5
 """A chain that its side keeps in a smaller share of the playouts is dead. Of 150 counted games of
-19x19 (Tygem, 9 dan) 9 were then counted otherwise than by the players (more than two points apart),
-16 with 0.4 and 18 with 0.6; some of these records break off before the end."""
+19x19 (Tygem, 9 dan) 9 were then scored differently from the players (by more than two points), 16
+with 0.4 and 18 with 0.6; some of these records break off before the end."""
 UNSURE_BELOW = 0.7
 """A chain next to a large neutral region is dead below this share if it is the
-weakest one there: 8 of the 150 games, and of 56 that were counted otherwise before 22 instead of
+weakest one there: 8 of the 150 games, and of 56 that were scored differently before, 22 instead of
 33."""
 SHARED_POINTS = 7
 """Largest empty region that may be neutral in a finished game, as in a seki; one above a quarter of
@@ -126,12 +126,14 @@ def _divide_large_regions(board: np.ndarray, kept: np.ndarray, dead: np.ndarray)
     otherwise cost a side its whole territory.
     """
     chain_of = {point: chain for chain, _ in setup.chains(board) for point in chain}
-    while (weakest := _weakest_beside(np.where(dead, 0, board).astype(np.int8), kept)) is not None:
+    while (
+        weakest := _weakest_next_to_neutral(np.where(dead, 0, board).astype(np.int8), kept)
+    ) is not None:
         for point in chain_of[weakest]:
             dead[point] = True
 
 
-def _weakest_beside(board: np.ndarray, kept: np.ndarray) -> Point | None:
+def _weakest_next_to_neutral(board: np.ndarray, kept: np.ndarray) -> Point | None:
     """Return the stone next to a large region bordered by both colours that its side keeps least
     often; None where all are kept often enough."""
     for region, _ in setup.chains((board == 0).astype(np.int8)):

@@ -9,11 +9,12 @@ import pytest
 from needs import require_module
 from rich.console import Console
 
-from azero.commands.tune import tune
 from azero.match.elo import expected_score
 from azero.match.request import MatchRequest
 from azero.match.score import MatchResult, Tally
 from azero.match.tuning.request import TuneRequest
+from azero.match.tuning.tuner import tune
+from azero.report.posterior import save_posterior
 
 require_module("sklearn")
 
@@ -56,14 +57,14 @@ def request_in(out, **changes) -> TuneRequest:
 
 @pytest.mark.parametrize("at_once", [1, 3])
 def test_a_tuning_killed_five_times_ends_as_an_undisturbed_one(tmp_path, at_once):
-    whole = tune(request_in(tmp_path / "whole", at_once=at_once), QUIET, scripted())
+    whole = tune(request_in(tmp_path / "whole", at_once=at_once), save_posterior, QUIET, scripted())
     killed = request_in(tmp_path / "killed", at_once=at_once)
     stops = 0
     for call in (2, 1, 4, 1, 3):
         with pytest.raises(KeyboardInterrupt, match="the same command continues"):
-            tune(killed, QUIET, scripted((call,)))
+            tune(killed, save_posterior, QUIET, scripted((call,)))
         stops += 1
-    assert stops == 5 and tune(killed, QUIET, scripted()) == whole
+    assert stops == 5 and tune(killed, save_posterior, QUIET, scripted()) == whole
     rows = [
         sorted(map(json.loads, (out / "trials.jsonl").read_text().splitlines()), key=str)
         for out in (tmp_path / "whole", tmp_path / "killed")
@@ -77,12 +78,14 @@ def test_a_tuning_killed_five_times_ends_as_an_undisturbed_one(tmp_path, at_once
 
 
 def test_a_tuning_may_become_longer_but_no_other_one(tmp_path):
-    tune(request_in(tmp_path, trials=5, confirm_games=0), QUIET, scripted())
-    longer = tune(request_in(tmp_path, trials=6, confirm_games=0), QUIET, scripted())
+    tune(request_in(tmp_path, trials=5, confirm_games=0), save_posterior, QUIET, scripted())
+    longer = tune(
+        request_in(tmp_path, trials=6, confirm_games=0), save_posterior, QUIET, scripted()
+    )
     assert len((tmp_path / "trials.jsonl").read_text().splitlines()) == 6
     assert longer.confirmation is None
     with pytest.raises(ValueError, match=r"another tuning .*games: there 20, here 30"):
-        tune(request_in(tmp_path, games=30), QUIET, scripted())
+        tune(request_in(tmp_path, games=30), save_posterior, QUIET, scripted())
 
 
 def test_what_cannot_be_tuned_is_named(tmp_path):
@@ -93,10 +96,10 @@ def test_what_cannot_be_tuned_is_named(tmp_path):
         ({"confirm_games": 3}, "confirm-games is even"),
     ):
         with pytest.raises(ValueError, match=message):
-            tune(request_in(tmp_path, **changes), QUIET, scripted())
+            tune(request_in(tmp_path, **changes), save_posterior, QUIET, scripted())
     wrong = request_in(tmp_path, player="random-net:tictactoe?visits=2&search=alphazero")
     with pytest.raises(ValueError, match="c-visit is not a setting of the search alphazero"):
-        tune(dataclasses.replace(wrong, parameter=("c-visit=1..9",)), QUIET)
+        tune(dataclasses.replace(wrong, parameter=("c-visit=1..9",)), save_posterior, QUIET)
 
 
 def test_a_real_tuning_of_tic_tac_toe(tmp_path):
@@ -110,6 +113,6 @@ def test_a_real_tuning_of_tic_tac_toe(tmp_path):
         random_plies=2,
         confirm_games=0,
     )
-    found = tune(request, QUIET)
+    found = tune(request, save_posterior, QUIET)
     assert (tmp_path / "trial-001" / "match.json").exists()
-    assert tune(request, QUIET) == found
+    assert tune(request, save_posterior, QUIET) == found

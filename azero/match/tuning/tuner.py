@@ -1,10 +1,10 @@
-"""`azero tune`: settings of a player by Gaussian-process optimisation, a match for each trial.
+"""Tunes settings of a player by Gaussian-process optimisation, with a match for each trial.
 
 DIR/tuning.json    the command, and the winner with its confirmation match
 DIR/trials.jsonl   one row per finished trial
 DIR/trial-000/     its match, as of `azero match --out`
-DIR/confirmation/  the winner's
-DIR/posterior.png  what the process thinks of each setting
+DIR/confirmation/  the winner's match
+DIR/posterior.png  what the process predicts for each setting
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from rich.console import Console
 
 from azero.console.terminal import make_console
@@ -30,15 +31,16 @@ from azero.match.tuning.optimiser import Observation, Posterior, elo_of, propose
 from azero.match.tuning.request import TuneRequest
 from azero.match.tuning.space import Parameter, parse_parameter, point_of, values_of, with_values
 from azero.players.searches import WHOLE_CONSTANTS
-from azero.report.posterior import save_posterior
 
-SETTINGS, TRIALS, PICTURE = "tuning.json", "trials.jsonl", "posterior.png"
+SETTINGS, TRIALS, PLOT = "tuning.json", "trials.jsonl", "posterior.png"
 _WHOLE = (*WHOLE_CONSTANTS, "visits", "threshold", "policy_batch")
 """Settings in players' names that are whole numbers."""
 _CONFIRMATION_SEED = 1_000_003
 """Added to the seed for the openings of the confirmation, which no trial has."""
 
 PlayFn = Callable[[MatchRequest, Console], MatchResult]
+PlotFn = Callable[[Path, Sequence[Parameter], Sequence[Observation], Posterior, np.ndarray], None]
+"""Saves a plot of the process, of all observations and of the winner float[D]."""
 
 
 class Tuned(NamedTuple):
@@ -55,8 +57,13 @@ class Tuned(NamedTuple):
     """The winner's games against the opponent; None without."""
 
 
-def tune(request: TuneRequest, console: Console | None = None, play: PlayFn = play_match) -> Tuned:
-    """Play what is missing of the trials and of the confirmation, draw the picture, and return the
+def tune(
+    request: TuneRequest,
+    save_plot: PlotFn,
+    console: Console | None = None,
+    play: PlayFn = play_match,
+) -> Tuned:
+    """Play what is missing of the trials and of the confirmation, save the plot, and return the
     winner.
 
     A trial that was interrupted is played again from its first game, with the same seed, so that a
@@ -75,7 +82,8 @@ def tune(request: TuneRequest, console: Console | None = None, play: PlayFn = pl
         trials = _Trials(request, space, console, play)
         try:
             trials.run()
-            return _conclude(request, space, trials.observations(request.trials), console, play)
+            found = trials.observations(request.trials)
+            return _conclude(request, space, found, save_plot, console, play)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(
                 f"stopped; {len(trials.rows)} trials are in {request.out}, and the same command "
@@ -234,20 +242,21 @@ def _conclude(
     request: TuneRequest,
     space: Sequence[Parameter],
     observations: Sequence[Observation],
+    save_plot: PlotFn,
     console: Console,
     play: PlayFn,
 ) -> Tuned:
-    """Draw the picture, play the confirmation and print what was found."""
+    """Save the plot, play the confirmation and print what was found."""
     posterior = Posterior(observations)
     values = values_of(space, posterior.best(request.seed))
     winner = point_of(space, values)
     mean, deviation = (float(found[0]) for found in posterior.at(winner[None]))
-    save_posterior(request.out / PICTURE, space, observations, posterior, winner)
+    save_plot(request.out / PLOT, space, observations, posterior, winner)
     player = with_values(request.player, space, values)
     half = NORMAL_95 * deviation
     console.print(
         f"best: {player}: {mean:+.0f} Elo against the opponent by the process (95%: "
-        f"{mean - half:+.0f} to {mean + half:+.0f}); picture: {request.out / PICTURE}",
+        f"{mean - half:+.0f} to {mean + half:+.0f}); plot: {request.out / PLOT}",
         soft_wrap=True,
         markup=False,
         highlight=False,

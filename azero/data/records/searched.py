@@ -1,0 +1,104 @@
+"""Games of self-play as a data set: their positions with the policies of the searches, for networks
+that learn from fixed games (AGZ Figure 4, 'Neural network architecture comparison')."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from azero.data.records.dataset import Dataset
+from azero.data.records.filters import SPLITS, Filters, Fractions
+from azero.data.run_files import read_config
+from azero.data.shard import Positions, parse_shard_path, read_shard, row_dtype, with_margin
+from azero.games.game import Game
+from azero.games.go.rules import Go
+from azero.games.go.settings import GoConfig
+from azero.selfplay.targets import policy_room, spans
+from azero.selfplay.trajectory import HostArray
+
+_FRACTIONS = Fractions(validation=0.05, test=0.05)
+"""Games for validation and test (the paper gives none)."""
+
+
+def export_searches(workdir: Path, out: Path, last: int | None = None) -> int:
+    """Write the games in the replay of a run as a data set in a new directory.
+
+    A game's split is decided by a hash of its moves, as for recorded games. Targets of auxiliary
+    heads are left out.
+
+    Args:
+      workdir: the directory of the run.
+      out: the directory of the data set.
+      last: only so many newest games.
+
+    Returns:
+      The number of games.
+
+    Raises:
+      ValueError: it is no run of Go, its games have komis of their own, there are no games, or the
+        directory has a data set.
+      DamagedFileError: a shard is damaged.
+      StorageError: the disk is full or cannot be written to.
+    """
+    config = read_config(workdir)
+    rules, board = config.game, config.game.build()
+    if not isinstance(rules, GoConfig) or not isinstance(board, Go):
+        raise ValueError(f"{workdir} plays {rules.name}; data sets are of go")
+    if board.shows_komi:
+        raise ValueError(
+            f"the games of {workdir} have komis of their own (game.planes {board.num_planes}), "
+            "which a data set does not keep"
+        )
+    paths = sorted(
+        (workdir / "replay").glob("games-p*.shard"), key=lambda path: parse_shard_path(path)[::-1]
+    )
+    room, has_auxiliary = policy_room(cast(Game, board)), config.learner.needs_auxiliary_targets
+    shards = [
+        read_shard(path, None, board.name, board.frame_words, room, has_auxiliary) for path in paths
+    ]
+    left_out = max(0, sum(len(games) for _, games in shards) - last) if last is not None else 0
+    if sum(len(games) for _, games in shards) <= left_out:
+        raise ValueError(f"{workdir} has no games in its replay")
+    filters = Filters(size=rules.size, superko=rules.superko, suicide=rules.suicide)
+    dataset = Dataset.create(out, filters, _FRACTIONS, has_searches=True)
+    if any(dataset.shards(split) for split in SPLITS):
+        raise ValueError(f"{out} holds a data set; take another directory, or delete it")
+    count = 0
+    for path, (positions, games) in zip(paths, shards, strict=True):
+        kept = np.arange(len(games)) >= left_out
+        left_out -= min(left_out, len(games))
+        splits = _splits(positions.rows, games)
+        for split in SPLITS:
+            chosen = kept & (splits == split)
+            if chosen.any():
+                names = [f"{path.name} game {number}" for number in games["number"][chosen]]
+                part = _select(positions, games, chosen, room)
+                dataset.append_packed(split, part, games[chosen], names)
+                count += len(names)
+    return count
+
+
+def _splits(rows: HostArray, games: HostArray) -> HostArray:
+    """Return the split of each game, str[G]."""
+    ends = np.cumsum(games["length"])
+    return np.array(
+        [
+            _FRACTIONS.split_of(sha256(rows["action"][end - length : end].tobytes()).digest())
+            for end, length in zip(ends, games["length"], strict=True)
+        ]
+    )
+
+
+def _select(positions: Positions, games: HostArray, chosen: HostArray, room: int) -> Positions:
+    """Return the positions of the games where bool[G] `chosen` holds, without auxiliary targets."""
+    found = positions.rows[np.repeat(chosen, games["length"])]
+    counts = found["policy_count"].astype(np.int64)
+    words = positions.policy[spans(found["policy_start"].astype(np.int64), counts)]
+    rows = np.zeros(len(found), row_dtype(found["frame"].shape[1]))
+    for name in rows.dtype.names or ():
+        rows[name] = found[name]
+    rows["policy_start"] = np.cumsum(counts) - counts
+    return with_margin(rows, words, room)

@@ -1,0 +1,210 @@
+"""3x3 convolutions by minimal filtering (Winograd): along the rows for training, over square tiles
+for inference.
+
+Tiles take 1.8 times fewer products than rows and copy less, but their weight gradients have several
+times the rounding error.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import jax.numpy as jnp
+from jax import lax
+
+from azero.types import Array
+
+Matrix = tuple[tuple[float, ...], ...]
+
+
+_POINTS = {
+    2: (0, 1, -1),
+    3: (0, 1, -1, 2),
+    4: (0, 1, -1, Fraction(1, 2), -2),
+    5: (0, 1, -1, Fraction(1, 2), Fraction(-1, 2), 2),
+}
+"""Finite interpolation points of F(m, 3), chosen for small rounding errors (Lavin and Gray 2015;
+Barabasz et al. 2018)."""
+
+
+def tile_width(width: int) -> int:
+    """Return m, the outputs in a tile of a row of `width` points.
+
+    F(m, 3) takes m + 2 products for m outputs. Of the tiles within a tenth of the fewest products,
+    the smallest has the smallest rounding error.
+    """
+    products = {m: -(-width // m) * (m + 2) for m in _POINTS}
+    return next(m for m in sorted(products) if products[m] <= 1.1 * min(products.values()))
+
+
+@functools.cache
+def minimal_filter(outputs: int) -> tuple[Matrix, Matrix, Matrix]:
+    """Return the matrices (inverse [m, n], kernel [n, 3], forward [n, n]) of F(m, 3), n = m + 2, by
+    Cook and Toom's interpolation.
+
+    For inputs d[n] and a kernel g[3]: inverse @ ((kernel @ g) * (forward @ d)) is the correlation
+    of d with g, m outputs.
+    """
+    points = [Fraction(point) for point in _POINTS[outputs]]
+    others = [[other for other in points if other != point] for point in points]
+    scale = [
+        math.prod((point - other for other in rest), start=Fraction(1))
+        for point, rest in zip(points, others, strict=True)
+    ]
+    infinity = Fraction(0)
+    inverse = [
+        [*(point**power for point in points), Fraction(int(power == outputs - 1))]
+        for power in range(outputs)
+    ]
+    kernel = [
+        [point**power / factor for power in range(3)]
+        for point, factor in zip(points, scale, strict=True)
+    ] + [[infinity, infinity, Fraction(1)]]
+    forward = [[*_polynomial(rest), infinity] for rest in others] + [_polynomial(points)]
+    return _floats(inverse), _floats(kernel), _floats(forward)
+
+
+def _floats(matrix: Sequence[Sequence[Fraction | int]]) -> Matrix:
+    return tuple(tuple(float(entry) for entry in row) for row in matrix)
+
+
+def _polynomial(roots: list[Fraction]) -> list[Fraction]:
+    """Return the coefficients of the monic polynomial with these roots, lowest power first."""
+    coefficients = [Fraction(1)]
+    for root in roots:
+        shifted, scaled = (
+            [Fraction(0), *coefficients],
+            [*(root * c for c in coefficients), Fraction(0)],
+        )
+        coefficients = [a - b for a, b in zip(shifted, scaled, strict=True)]
+    return coefficients
+
+
+def _combine(matrix: Matrix, terms: list[Array]) -> list[Array]:
+    """Return the matrix times the vector of arrays, skipping zeros."""
+
+    def row(coefficients: tuple[float, ...]) -> Array:
+        parts = [
+            term if c == 1.0 else term * c
+            for c, term in zip(coefficients, terms, strict=True)
+            if c != 0.0
+        ]
+        return functools.reduce(jnp.add, parts)
+
+    return [row(coefficients) for coefficients in matrix]
+
+
+def prepare_rows(kernel: Array, width: int) -> Array:
+    """Return [..., n, 3C, F]: for every interpolation point one matrix over the three kernel
+    rows."""
+    *stack, _, _, channels, filters = kernel.shape
+    _, transform, _ = minimal_filter(tile_width(width))
+    columns = [kernel[..., column, :, :] for column in range(3)]
+    return jnp.stack(_combine(transform, columns), axis=-4).reshape(
+        *stack, len(transform), 3 * channels, filters
+    )
+
+
+def apply_rows(x: Array, weights: Array) -> Array:
+    """Convolve x [B, H, W, C] with weights of `prepare_rows`; returns [B, H, W, F]."""
+    batch, height, width, _ = x.shape
+    outputs, filters = weights.shape[0] - 2, weights.shape[-1]
+    inverse, _, _ = minimal_filter(outputs)
+    products = lax.dot_general(_rows_at_points(x, outputs), weights, (((2,), (1,)), ((0,), (0,))))
+    products = products.reshape(outputs + 2, batch, height, -1, filters)
+    y = jnp.stack(_combine(inverse, list(products)), axis=3)
+    return y.reshape(batch, height, -1, filters)[:, :, :width]
+
+
+def gradient_rows(x: Array, gradient: Array) -> Array:
+    """Return the gradient of the weights of `prepare_rows` from x [B, H, W, C] and the gradient of
+    the output [B, H, W, F]."""
+    batch, height, width, filters = gradient.shape
+    outputs = tile_width(width)
+    inverse, _, _ = minimal_filter(outputs)
+    tiles = -(-width // outputs)
+    padded = jnp.pad(gradient, ((0, 0), (0, 0), (0, tiles * outputs - width), (0, 0))).reshape(
+        batch, height, tiles, outputs, filters
+    )
+    transposed = tuple(zip(*inverse, strict=True))
+    spread = jnp.stack(
+        _combine(transposed, [padded[:, :, :, output] for output in range(outputs)])
+    ).reshape(outputs + 2, -1, filters)
+    # The smaller factor first: XLA copies the one that it transposes.
+    return lax.dot_general(
+        spread, _rows_at_points(x, outputs), (((1,), (1,)), ((0,), (0,)))
+    ).swapaxes(1, 2)
+
+
+def _rows_at_points(x: Array, outputs: int) -> Array:
+    """Return [n, B H T, 3C]: the transformed inputs of the T tiles of each row at each
+    interpolation point, with those of the rows above and below."""
+    height, width, channels = x.shape[1:]
+    _, _, forward = minimal_filter(outputs)
+    tiles = -(-width // outputs)
+    padded = jnp.pad(x, ((0, 0), (1, 1), (1, tiles * outputs + 1 - width), (0, 0)))
+    span = (tiles - 1) * outputs + 1
+    at_points = jnp.stack(
+        _combine(
+            forward, [padded[:, :, start : start + span : outputs] for start in range(outputs + 2)]
+        )
+    )
+    rows = jnp.concatenate([at_points[:, :, row : row + height] for row in range(3)], axis=-1)
+    return rows.reshape(outputs + 2, -1, 3 * channels)
+
+
+def prepare_tiles(kernel: Array, width: int) -> Array:
+    """Return [..., n, n, C, F]: the transformed kernel at each pair of interpolation points, the
+    first of the columns, the second of the rows."""
+    _, transform, _ = minimal_filter(tile_width(width))
+    rows = jnp.stack(_combine(transform, [kernel[..., row, :, :, :] for row in range(3)]), axis=-4)
+    columns = [rows[..., column, :, :] for column in range(3)]
+    return jnp.stack(_combine(transform, columns), axis=-4)
+
+
+def apply_tiles(x: Array, weights: Array) -> Array:
+    """Convolve x [B, H, W, C] with weights of `prepare_tiles`; returns [B, H, W, F]."""
+    batch, height, width, _ = x.shape
+    points, filters = weights.shape[0], weights.shape[-1]
+    outputs = points - 2
+    inverse, _, _ = minimal_filter(outputs)
+    products = lax.dot_general(
+        _tiles_at_points(x, outputs),
+        weights.reshape(points * points, -1, filters),
+        (((2,), (1,)), ((0,), (0,))),
+    )
+    tiles = -(-height // outputs), -(-width // outputs)
+    at = products.reshape(points, points, batch, *tiles, filters)
+    rows = [jnp.stack(_combine(inverse, list(column)), axis=2) for column in at]
+    y = jnp.stack(_combine(inverse, rows), axis=4)
+    return y.reshape(batch, tiles[0] * outputs, tiles[1] * outputs, filters)[:, :height, :width]
+
+
+def _tiles_at_points(x: Array, outputs: int) -> Array:
+    """Return [n n, B T, C]: the inputs of the T tiles of a board, transformed along the rows and
+    then along the columns, at each pair of interpolation points.
+
+    The barriers keep XLA from computing the first transformation again for every use of it.
+    """
+    _, height, width, channels = x.shape
+    _, _, forward = minimal_filter(outputs)
+    tall, wide = (-(-size // outputs) for size in (height, width))
+    pads = (1, tall * outputs + 1 - height), (1, wide * outputs + 1 - width)
+    padded = jnp.pad(x, ((0, 0), *pads, (0, 0)))
+
+    def every(count: int, first: int) -> slice:
+        return slice(first, first + (count - 1) * outputs + 1, outputs)
+
+    starts = range(outputs + 2)
+    columns = lax.optimization_barrier(
+        _combine(forward, [padded[:, :, every(wide, start)] for start in starts])
+    )
+    at_points = [
+        at
+        for column in columns
+        for at in _combine(forward, [column[:, every(tall, start)] for start in starts])
+    ]
+    return lax.optimization_barrier(jnp.stack(at_points).reshape(len(at_points), -1, channels))

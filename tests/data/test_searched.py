@@ -1,0 +1,119 @@
+"""Games of a run as a data set: positions with the policies of their searches."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from azero.data.records.dataset import Dataset
+from azero.data.records.filters import SPLITS
+from azero.data.records.searched import export_searches
+from azero.data.run_files import write_config
+from azero.data.settings import ReplayConfig
+from azero.data.shard import pack_games, pack_positions, shard_path, write_shard
+from azero.experiment import load
+from azero.games.go.settings import GoConfig
+from azero.selfplay.targets import policy_room, words_of
+from azero.selfplay.trajectory import Games
+
+GAMES, MOVES = 40, 4
+CONFIG = dataclasses.replace(load("go5").config, game=GoConfig(size=(5,), komi=0.5))
+BOARD = CONFIG.game.build()
+
+
+def games_of(number: int, draw: np.random.Generator) -> Games:
+    """Return games whose positions have policy targets of one to three moves; every fourth has
+    none."""
+    rows = GAMES * MOVES
+    counts = np.where(np.arange(rows) % 4 == 3, 0, draw.integers(1, 4, rows)).astype(np.int32)
+    words = words_of(
+        (np.arange(counts.sum()) % 26).astype(np.int16),
+        draw.integers(1, 100, counts.sum()).astype(np.uint16),
+    )
+    half = np.zeros(rows, np.float16)
+    return Games(
+        frame=draw.integers(0, 1 << 25, (rows, BOARD.frame_words)).astype(np.uint32),
+        to_play=np.tile([0, 1], rows // 2).astype(np.uint8),
+        action=draw.integers(0, 26, rows).astype(np.int16),
+        policy_count=counts,
+        is_target=counts > 0,
+        root_value=half,
+        best_child_value=half,
+        surprise=half,
+        is_random=np.zeros(rows, bool),
+        length=np.full(GAMES, MOVES, np.int32),
+        result=np.tile([[1, -1], [-1, 1]], (GAMES // 2, 1)).astype(np.float32),
+        resigned=np.zeros(GAMES, bool),
+        can_resign=np.zeros(GAMES, bool),
+        number=GAMES * number + np.arange(GAMES),
+        network=np.zeros((GAMES, 2), np.int32),
+        policy=words,
+    )
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run with two shards in its replay, and its games."""
+    workdir, draw = tmp_path_factory.mktemp("run"), np.random.default_rng(0)
+    write_config(workdir, CONFIG)
+    (workdir / "replay").mkdir()
+    played = [games_of(number, draw) for number in range(2)]
+    for number, games in enumerate(played):
+        facts = {"game": "go", "shard": number, "process": 0}
+        path = shard_path(workdir / "replay", 0, number)
+        room = policy_room(BOARD)
+        write_shard(path, pack_positions(games, room), pack_games(games), facts)
+    return workdir, played
+
+
+def words_by_frame(frames, starts, counts, words) -> dict[bytes, list[int]]:
+    return {
+        frame.tobytes(): words[start : start + count].tolist()
+        for frame, start, count in zip(frames, starts, counts, strict=True)
+    }
+
+
+def test_every_position_keeps_its_policy(run, tmp_path):
+    workdir, played = run
+    assert export_searches(workdir, tmp_path / "out") == 2 * GAMES
+    data = Dataset.open(tmp_path / "out")
+    assert data.has_searches and data.slots == 26 and data.game().board_shape == (5, 5)
+    wanted = {}
+    for games in played:
+        starts = np.cumsum(games.policy_count) - games.policy_count
+        wanted |= words_by_frame(games.frame, starts, games.policy_count, games.policy)
+    seen = 0
+    for split in SPLITS:
+        rows = data.rows(split)
+        seen += len(rows)
+        assert len(rows) and len(rows) % MOVES == 0, "whole games in every split"
+        replay = data.open_split(split, BOARD, ReplayConfig(symmetries=False))
+        samples = replay.sample(0, 0, 64)
+        for frames, policy in zip(samples.frames, samples.policy, strict=True):
+            assert [word for word in policy.tolist() if word] == wanted[frames[0].tobytes()]
+    assert seen == 2 * GAMES * MOVES
+
+
+def test_the_newest_games_alone(run, tmp_path):
+    workdir, played = run
+    assert export_searches(workdir, tmp_path / "out", last=GAMES + 3) == GAMES + 3
+    data = Dataset.open(tmp_path / "out")
+    frames = np.concatenate([data.rows(split)["frame"] for split in SPLITS])
+    newest = {frame.tobytes() for frame in played[1].frame}
+    assert newest < {frame.tobytes() for frame in frames} and len(frames) == (GAMES + 3) * MOVES
+
+
+def test_what_cannot_be_a_data_set_is_said(run, tmp_path):
+    workdir, _ = run
+    export_searches(workdir, tmp_path / "out")
+    with pytest.raises(ValueError, match="out holds a data set; take another directory"):
+        export_searches(workdir, tmp_path / "out")
+    komis = GoConfig(size=(5,), planes=19, selfplay_komis=(0.5,))
+    for config, message in (
+        (load("tictactoe").config, "plays tictactoe; data sets are of go"),
+        (dataclasses.replace(CONFIG, game=komis), r"have komis of their own \(game.planes 19\)"),
+        (CONFIG, "has no games in its replay"),
+    ):
+        write_config(tmp_path, config)
+        with pytest.raises(ValueError, match=message):
+            export_searches(tmp_path, tmp_path / "other")
