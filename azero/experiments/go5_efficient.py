@@ -1,4 +1,4 @@
-"""5x5 Go from nothing, on two CPU cores in four minutes: `make demo`. As `go5`, with the network
+"""5x5 Go from nothing, on two CPU cores in minutes: `make demo`. As `go5`, with the network
 and the losses of `go9_efficient`. Black wins the whole board by opening in the centre (van der Werf
 2002)."""
 
@@ -12,7 +12,7 @@ from azero.train.settings import CheckpointConfig, RunConfig
 
 EXPERIMENT = Experiment(
     name="go5_efficient",
-    title="5x5 Go: from random play to the centre opening in four minutes on two CPU cores",
+    title="5x5 Go: from random play to the centre opening in minutes on two CPU cores",
     config=dataclasses.replace(
         go5.EXPERIMENT.config,
         # A fixed convolution, so that machines with and without bf16 units come to one net.
