@@ -7,7 +7,6 @@ batch on every core. Each is measured with several batches, of which the fastest
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import tempfile
 import time
@@ -35,7 +34,6 @@ from azero.interop.onnx_file import Backend, OnnxNetwork, openvino_has_bfloat16,
 from azero.networks.make import resolve
 from azero.networks.settings import ResNetConfig
 from azero.settings import Config
-from azero.types import PyTree
 
 COMMAND = "azero bench inference"
 LONGEST_CALL = 2e11
@@ -162,25 +160,20 @@ def _fastest(
     results = []
     for batch in [first, *(batch for batch in others if batch <= most)]:
         planes = np.random.default_rng(0).random((batch, shape.size, shape.size, NUM_PLANES)) < 0.3
-        call = functools.partial(_on_host, evaluate, planes)
-        rate, cpu = _time(call, arguments.seconds)
+        rate, cpu = _time(evaluate, planes, arguments.seconds)
         found = batch * rate, 1000 * cpu / batch
         results.append(InferenceResult(str(shape), library, how, batch, *found))
     return max(results, key=lambda row: row.positions_per_second)
 
 
-def _on_host(evaluate: _Evaluate, planes: np.ndarray) -> PyTree:
-    return jax.device_get(evaluate(planes))
-
-
-def _time(call: Callable[[], Any], seconds: float) -> tuple[float, float]:
+def _time(evaluate: _Evaluate, planes: np.ndarray, seconds: float) -> tuple[float, float]:
     """Return how many calls a second fit into `seconds`, after one that compiles, and the CPU
     seconds of one."""
-    call()
+    jax.device_get(evaluate(planes))
     calls, began, cpu = 0, time.perf_counter(), time.process_time()
     while time.perf_counter() - began < seconds:
         calls += 1
-        call()
+        jax.device_get(evaluate(planes))
     return calls / (time.perf_counter() - began), (time.process_time() - cpu) / calls
 
 

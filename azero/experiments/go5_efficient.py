@@ -1,4 +1,4 @@
-"""5x5 Go from nothing, on two CPU cores in four minutes: `make demo`. As `go5`, with the network
+"""5x5 Go from nothing, on two CPU cores in minutes: `make demo`. As `go5`, with the network
 and the losses of `go9_efficient`. Black wins the whole board by opening in the centre (van der Werf
 2002)."""
 
@@ -12,7 +12,7 @@ from azero.train.settings import CheckpointConfig, RunConfig
 
 EXPERIMENT = Experiment(
     name="go5_efficient",
-    title="5x5 Go: from random play to the centre opening in four minutes on two CPU cores",
+    title="5x5 Go: from random play to the centre opening in minutes on two CPU cores",
     config=dataclasses.replace(
         go5.EXPERIMENT.config,
         # A fixed convolution, so that machines with and without bf16 units come to one net.
@@ -36,9 +36,9 @@ EXPERIMENT = Experiment(
             warmup_steps=50,
             average_decay=0.99,
         ),
-        # Small matches, so that the first one ends within a minute.
-        evaluation=dataclasses.replace(go5.EXPERIMENT.config.evaluation, every=6, games=32),
-        checkpoint=CheckpointConfig(every=6, keep=3, keep_every=12),
+        # Small matches, and the first one soon: it is the first sign of learning.
+        evaluation=dataclasses.replace(go5.EXPERIMENT.config.evaluation, every=4, games=24),
+        checkpoint=CheckpointConfig(every=4, keep=3, keep_every=12),
         run=RunConfig(iterations=48),
     ),
 )

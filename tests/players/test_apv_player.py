@@ -182,7 +182,12 @@ def test_memory_bounds_the_tree_and_warming_up_asks_everyone():
 
         return noted_ask
 
-    one = make_player(noted("policy"), noted("value"), noted("tree"), noted("rollout", answer=draw))
+    one = make_player(
+        policy=noted("policy"),
+        value=noted("value"),
+        tree=noted("tree"),
+        rollout=noted("rollout", answer=draw),
+    )
     one.warm_up(position_after())
     assert sorted(asked) == [
         ("policy", 1),

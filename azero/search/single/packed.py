@@ -194,7 +194,7 @@ def unpack_on_host(game: Hashable, words: np.ndarray) -> PyTree:
     arrays, begin = [], 0
     for leaf in leaves:
         part = np.ascontiguousarray(words[..., begin : begin + leaf.size])
-        arrays.append(part.view(leaf.dtype).reshape(*words.shape[:-1], *leaf.shape))
+        arrays.append(part.view(leaf.dtype).reshape((*words.shape[:-1], *leaf.shape)))
         begin += leaf.size
     return jax.tree.unflatten(structure, arrays)
 
