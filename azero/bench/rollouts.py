@@ -17,7 +17,7 @@ import tyro
 
 from azero.bench import check_seconds
 from azero.bench.games import draw
-from azero.bench.timing import calls_per_second
+from azero.bench.timing import Rates, measure_rates
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.cores import num_cores
@@ -45,8 +45,8 @@ def _stacked(tree: PyTree, batch: int) -> PyTree:
     return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[None], (batch, *leaf.shape)), tree)
 
 
-def measure_rollouts(size: int, batch: int, seconds: float) -> float:
-    """Return rollouts a second of `batch` games at a time from the empty board."""
+def measure_rollouts(size: int, batch: int, seconds: float) -> Rates:
+    """Return the rates of calls with `batch` games at a time from the empty board."""
     game = Go(size=size)
     random = np.random.default_rng(0)
     weights = {
@@ -55,11 +55,12 @@ def measure_rollouts(size: int, batch: int, seconds: float) -> float:
     }
     rollouts = Rollouts(game.board_shape, weights)
     starts = Starts.of(jax.device_get(_stacked(game.init(), batch)), game.num_points)
-    return batch * calls_per_second(lambda call: rollouts.begin(starts)().leads, seconds)
+    return measure_rates(lambda call: rollouts.begin(starts)().leads, seconds)
 
 
-def measure_planes(size: int, batch: int, seconds: float) -> float:
-    """Return positions a second of all 48 planes, for positions in the middle of random games."""
+def measure_planes(size: int, batch: int, seconds: float) -> Rates:
+    """Return the rates of calls with all 48 planes of `batch` positions in the middle of random
+    games."""
     game = Go(size=size, num_planes=48)
 
     def move(state: GoState, word: Array) -> GoState:
@@ -72,12 +73,12 @@ def measure_planes(size: int, batch: int, seconds: float) -> float:
         )[0]
     )(_stacked(game.init(), batch))
     observe = jax.jit(jax.vmap(game.observe))
-    return batch * calls_per_second(lambda call: observe(states), seconds)
+    return measure_rates(lambda call: observe(states), seconds)
 
 
 def run(seconds: float = 5.0) -> list[dict[str, Any]]:
     """Measure both board sizes, print a table, and return its rows."""
-    on_cpu, threads = jax.default_backend() == "cpu", num_cores()
+    on_cpu = jax.default_backend() == "cpu"
     measured = (
         ("rollouts", measure_rollouts, ROLLOUT_BATCHES),
         ("positions, 48 planes", measure_planes, PLANES_BATCHES if on_cpu else ACCELERATOR_BATCHES),
@@ -85,23 +86,31 @@ def run(seconds: float = 5.0) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for size in SIZES:
         for what, measure, batches in measured:
-            rate, batch = max((measure(size, batch, seconds), batch) for batch in batches)
-            rows.append({"size": size, "what": what, "batch": batch, "per_second": rate})
-    columns = ("board", "what", "batch", "per second", "per thread", "of the paper's 1,000")
+            batch, rates = max(
+                ((batch, measure(size, batch, seconds)) for batch in batches),
+                key=lambda found: found[0] * found[1].per_second,
+            )
+            row = {"size": size, "what": what, "batch": batch}
+            row["per_second"] = batch * rates.per_second
+            row["per_core_second"] = batch * rates.per_core_second
+            rows.append(row)
+    columns = ("board", "what", "batch", "per second", "processor time", "of the paper's 1,000")
     lines = [
         (
             f"{row['size']}x{row['size']}",
             row["what"],
             row["batch"],
             f"{row['per_second']:,.0f}",
-            f"{row['per_second'] / threads:,.0f}" if on_cpu or row["what"] == "rollouts" else "",
-            f"{row['per_second'] / threads / PAPER:.2f}"
+            f"{row['per_core_second']:,.0f}/s" if on_cpu or row["what"] == "rollouts" else "",
+            f"{row['per_core_second'] / PAPER:.2f}"
             if (row["what"], row["size"]) == ("rollouts", 19)
             else "",
         )
         for row in rows
     ]
-    title = f"AlphaGo 2016: rollouts on {threads} threads, planes on {jax.devices()[0].device_kind}"
+    title = (
+        f"AlphaGo 2016: rollouts on {num_cores()} threads, planes on {jax.devices()[0].device_kind}"
+    )
     make_console().print(make_table(title, columns, lines, num_left=2))
     return rows
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
@@ -21,15 +21,28 @@ def best_seconds(call: Callable[[int], Any], repeats: int, calls: int = 1) -> fl
     return best
 
 
-def calls_per_second(call: Callable[[int], Any], seconds: float) -> float:
-    """Return how many calls a second fit into `seconds`, after one that compiles; `call` gets the
-    number of the call."""
+class Rates(NamedTuple):
+    """How many calls fit into a second."""
+
+    per_second: float
+    per_core_second: float
+    """a second of processor time, which a busy machine hardly changes"""
+
+
+def measure_rates(call: Callable[[int], Any], seconds: float) -> Rates:
+    """Return how many calls fit into a second, measured for `seconds` after one that compiles;
+    `call` gets the number of the call."""
     jax.block_until_ready(call(0))
-    calls, began = 0, time.perf_counter()
+    calls, began, worked = 0, time.perf_counter(), time.process_time()
     while time.perf_counter() - began < seconds:
         calls += 1
         jax.block_until_ready(call(calls))
-    return calls / (time.perf_counter() - began)
+    return Rates(calls / (time.perf_counter() - began), calls / (time.process_time() - worked))
+
+
+def calls_per_second(call: Callable[[int], Any], seconds: float) -> float:
+    """Return the calls a second of `measure_rates`."""
+    return measure_rates(call, seconds).per_second
 
 
 def device_name() -> str:

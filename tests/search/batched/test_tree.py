@@ -19,7 +19,9 @@ from azero.search.batched.evaluation import ILLEGAL, compact, num_chunks
 from azero.search.batched.tree import (
     TERMINAL,
     UNVISITED,
+    Edges,
     Tree,
+    best_legal,
     bytes_per_node,
     index_dtype,
     tree_bytes,
@@ -318,3 +320,11 @@ def test_a_narrow_tree_keeps_the_moves_with_the_highest_priors() -> None:
 def test_alphazeros_trees_fit(name, limit):
     """800 simulations with room for every legal move, states included."""
     assert tree_bytes(800, make(name)) < limit
+
+
+def test_the_best_edge_is_the_first_of_equals() -> None:
+    scores = jnp.array([[0.5, 2.0, 1.0, 2.0], [3.0, 3.0, 3.0, 3.0], [-1.0, -2.0, -3.0, 4.0]])
+    illegal = jnp.array([[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 1, 1]], bool)
+    priors = jnp.where(illegal, ILLEGAL, 0.25)
+    edges = Edges(priors, jnp.zeros_like(priors), jnp.zeros_like(priors), jnp.zeros(3))
+    assert jax.jit(best_legal)(scores, edges).tolist() == [1, 1, 0]
