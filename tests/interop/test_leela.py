@@ -149,7 +149,7 @@ def test_a_trained_network_comes_back(tmp_path: Path) -> None:
     both = np.concatenate([planes, ~planes[..., 16:]], axis=-1)
     expected = outputs(variables, config, planes)
     for mine, back in zip(expected, outputs(read, settings, both), strict=True):
-        np.testing.assert_allclose(mine, back, atol=1e-5)
+        np.testing.assert_allclose(mine, back, atol=5e-5)  # minimal filtering rounds
 
 
 def lines_of(tmp_path: Path) -> list[bytes]:

@@ -143,7 +143,7 @@ def test_results(result: str, rewards: tuple[float, float] | None, margin: float
         (b"(;SZ[x];B[aa])", "game: bad SZ 'x'"),
         (b"(;SZ[5:];B[aa])", "game: bad SZ"),
         (b"(;SZ[5];B[aa]];W[bb])", "game: '\\];W"),
-        (b"(;GM[2];B[aa])", r"GM\[2\] is another game"),
+        (b"(;GM[2];B[aa])", r"GM\[2\] is not Go"),
         (b"(;SZ[5]AB[ff];B[aa])", r"\[ff\] is not a point"),
         (b"(;SZ[5]AB[aa:bb:cc];B[aa])", "is not a point to set up"),
     ],

@@ -77,12 +77,26 @@ def drawn(positions: Any, salt: int) -> tuple[np.ndarray, np.ndarray]:
     return policies, values
 
 
+def points(value: Any, positions: Any) -> np.ndarray:
+    """Draw the outcomes of rollouts for the first mover."""
+    signs = np.array([1 if position.to_play == 0 else -1 for position in positions])
+    return 7.5 * signs * value(positions)[1]
+
+
+def begun(ask: Any) -> Any:
+    """Return an answering function as one that begins and waits."""
+    return lambda positions: lambda: ask(positions)
+
+
 @functools.cache
 def evaluator_of(board: str, name: str) -> LeafEvaluator:
     rule, batch = RULES[name]
     if isinstance(rule, AlphaGo2016):
-        asks = [functools.partial(drawn, salt=salt) for salt in range(3)]
-        asks[2] = lambda positions: (asks[0](positions)[0], 7.5 * asks[1](positions)[1])
+        policy, value = (functools.partial(drawn, salt=salt) for salt in range(2))
+        asks = [
+            begun(ask)
+            for ask in (policy, value, policy, lambda positions: points(value, positions))
+        ]
         return MixedEvaluator(*asks, MixSettings(threshold=3, policy_batch=2), batch)
     settings = TreeSettings(batch=batch, rule=Puct(), symmetry="none")
     game, one_device = make("go", **BOARDS[board]), make_mesh(jax.local_devices()[:1])
