@@ -7,9 +7,9 @@ batch on every core. Each is measured with several batches, of which the fastest
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from azero import mesh as mesh_lib
 from azero.bench import check_counts, check_seconds
 from azero.bench.forward import in_batches
 from azero.bench.network import NUM_PLANES, count_operations
-from azero.bench.timing import device_name
+from azero.bench.timing import device_name, measure_rates
 from azero.console.progress import working
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
@@ -34,6 +34,7 @@ from azero.interop.onnx_file import Backend, OnnxNetwork, openvino_has_bfloat16,
 from azero.networks.make import resolve
 from azero.networks.settings import ResNetConfig
 from azero.settings import Config
+from azero.types import PyTree
 
 COMMAND = "azero bench inference"
 LONGEST_CALL = 2e11
@@ -160,21 +161,15 @@ def _fastest(
     results = []
     for batch in [first, *(batch for batch in others if batch <= most)]:
         planes = np.random.default_rng(0).random((batch, shape.size, shape.size, NUM_PLANES)) < 0.3
-        rate, cpu = _time(evaluate, planes, arguments.seconds)
-        found = batch * rate, 1000 * cpu / batch
+        call = functools.partial(_on_host, evaluate, planes)
+        rates = measure_rates(call, arguments.seconds)
+        found = batch * rates.per_second, 1000 / (batch * rates.per_core_second)
         results.append(InferenceResult(str(shape), library, how, batch, *found))
     return max(results, key=lambda row: row.positions_per_second)
 
 
-def _time(evaluate: _Evaluate, planes: np.ndarray, seconds: float) -> tuple[float, float]:
-    """Return how many calls a second fit into `seconds`, after one that compiles, and the CPU
-    seconds of one."""
-    jax.device_get(evaluate(planes))
-    calls, began, cpu = 0, time.perf_counter(), time.process_time()
-    while time.perf_counter() - began < seconds:
-        calls += 1
-        jax.device_get(evaluate(planes))
-    return calls / (time.perf_counter() - began), (time.process_time() - cpu) / calls
+def _on_host(evaluate: _Evaluate, planes: np.ndarray, _: int) -> PyTree:
+    return jax.device_get(evaluate(planes))
 
 
 def table(results: list[InferenceResult], title: str) -> Table:
