@@ -34,7 +34,7 @@ def score_loss(logits: Array, batch: Batch, targets: AuxiliaryTargets) -> Array:
     N points, and the summed squared differences of the cumulative distributions (KG)."""
     assert targets.margin is not None and targets.is_scored is not None
     reached = jax.nn.one_hot(targets.margin + logits.shape[-1] // 2, logits.shape[-1])
-    beyond = jnp.cumsum(jax.nn.softmax(logits), axis=-1) - jnp.cumsum(reached, axis=-1)
+    beyond = jnp.cumsum(jax.nn.softmax(logits) - reached, axis=-1)
     losses = jax.vmap(policy_loss)(logits, reached) + jnp.sum(jnp.square(beyond), axis=-1)
     return _mean(losses, targets.is_scored)
 

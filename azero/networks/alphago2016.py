@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.nn.initializers import Initializer
 
-from azero.networks.convolution import FOR_INFERENCE, convolve
+from azero.networks.convolution import CONVOLUTIONS, convolve
 from azero.networks.inference import add_bias, by_chunks, dense
 from azero.networks.network import NEVER, Network, Outputs
 from azero.networks.resnet import pointwise
@@ -121,7 +121,7 @@ def _network(
     """Make the network of the tower and `outputs`: (params, features [B, H, W, F]) -> (logits,
     value)."""
     train_convolve = functools.partial(convolve, config.convolution)
-    convolution = FOR_INFERENCE[config.convolution]
+    convolution = CONVOLUTIONS[config.convolution]
     train_dtype, inference_dtype = jnp.dtype(config.train_dtype), jnp.dtype(config.inference_dtype)
 
     def apply(variables: PyTree, planes: Array) -> tuple[Array, Array]:

@@ -17,13 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from azero.networks.minimal_filtering import (
-    apply_rows,
-    apply_tiles,
-    gradient_rows,
-    prepare_rows,
-    prepare_tiles,
-)
+from azero.networks.minimal_filtering import apply_tiles, gradient_tiles, prepare_tiles
 from azero.types import Array
 
 
@@ -94,23 +88,8 @@ def _unroll(x: Array) -> list[Array]:
 CONVOLUTIONS: dict[str, Convolution] = {
     "xla": Convolution(_prepare_xla, _apply_xla, _gradient_xla),
     "dots": Convolution(_prepare_dots, _apply_dots, _gradient_dots),
-    "winograd": Convolution(prepare_rows, apply_rows, gradient_rows),
+    "winograd": Convolution(prepare_tiles, apply_tiles, gradient_tiles),
 }
-
-
-class Forward(NamedTuple):
-    """The parts of an implementation without its gradient."""
-
-    prepare: Callable[[Array, int], Array]
-    apply: Callable[[Array, Array], Array]
-
-
-FOR_INFERENCE: dict[str, Forward] = {
-    "xla": Forward(_prepare_xla, _apply_xla),
-    "dots": Forward(_prepare_dots, _apply_dots),
-    "winograd": Forward(prepare_tiles, apply_tiles),
-}
-"""What inference uses under the same names."""
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from azero.networks.convolution import FOR_INFERENCE
+from azero.networks.convolution import CONVOLUTIONS
 from azero.networks.resnet import pointwise
 from azero.networks.settings import ResNetConfig
 from azero.types import Array, PyTree
@@ -28,7 +28,7 @@ def fold(config: ResNetConfig, board_width: int, variables: PyTree) -> PyTree:
     type. Biases and heads stay float32.
     """
     params, stats = variables["params"], variables["batch_stats"]
-    prepare, dtype = FOR_INFERENCE[config.convolution].prepare, jnp.dtype(config.inference_dtype)
+    prepare, dtype = CONVOLUTIONS[config.convolution].prepare, jnp.dtype(config.inference_dtype)
 
     def fold_tower(layers: PyTree, running: PyTree) -> PyTree:
         if "kernel" not in layers:
@@ -90,7 +90,7 @@ def by_chunks(evaluate: Callable[[Array], T], planes: Array, chunk: int | None) 
 def _infer_chunk(
     config: ResNetConfig, unroll: int, folded: PyTree, planes: Array
 ) -> tuple[Array, Array]:
-    layer = functools.partial(_layer, FOR_INFERENCE[config.convolution].apply)
+    layer = functools.partial(_layer, CONVOLUTIONS[config.convolution].apply)
     tower = functools.partial(_tower, layer=layer, is_residual=config.tower == "res", unroll=unroll)
     x = planes.astype(jnp.dtype(config.inference_dtype))
     if config.heads == "dual":

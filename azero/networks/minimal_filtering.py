@@ -1,8 +1,7 @@
-"""3x3 convolutions by minimal filtering (Winograd): along the rows for training, over square tiles
-for inference.
+"""3x3 convolutions by minimal filtering over square tiles (Winograd; Lavin and Gray 2015).
 
-Tiles take 1.8 times fewer products than rows and copy less, but their weight gradients have several
-times the rounding error.
+The rounding error of the weight gradients is 7 to 17 times that of a plain float32 convolution:
+2e-6 to 4e-6 of their size on boards of 5x5 to 19x19.
 """
 
 from __future__ import annotations
@@ -97,65 +96,6 @@ def _combine(matrix: Matrix, terms: list[Array]) -> list[Array]:
     return [row(coefficients) for coefficients in matrix]
 
 
-def prepare_rows(kernel: Array, width: int) -> Array:
-    """Return [..., n, 3C, F]: for every interpolation point one matrix over the three kernel
-    rows."""
-    *stack, _, _, channels, filters = kernel.shape
-    _, transform, _ = minimal_filter(tile_width(width))
-    columns = [kernel[..., column, :, :] for column in range(3)]
-    return jnp.stack(_combine(transform, columns), axis=-4).reshape(
-        *stack, len(transform), 3 * channels, filters
-    )
-
-
-def apply_rows(x: Array, weights: Array) -> Array:
-    """Convolve x [B, H, W, C] with weights of `prepare_rows`; returns [B, H, W, F]."""
-    batch, height, width, _ = x.shape
-    outputs, filters = weights.shape[0] - 2, weights.shape[-1]
-    inverse, _, _ = minimal_filter(outputs)
-    products = lax.dot_general(_rows_at_points(x, outputs), weights, (((2,), (1,)), ((0,), (0,))))
-    products = products.reshape(outputs + 2, batch, height, -1, filters)
-    y = jnp.stack(_combine(inverse, list(products)), axis=3)
-    return y.reshape(batch, height, -1, filters)[:, :, :width]
-
-
-def gradient_rows(x: Array, gradient: Array) -> Array:
-    """Return the gradient of the weights of `prepare_rows` from x [B, H, W, C] and the gradient of
-    the output [B, H, W, F]."""
-    batch, height, width, filters = gradient.shape
-    outputs = tile_width(width)
-    inverse, _, _ = minimal_filter(outputs)
-    tiles = -(-width // outputs)
-    padded = jnp.pad(gradient, ((0, 0), (0, 0), (0, tiles * outputs - width), (0, 0))).reshape(
-        batch, height, tiles, outputs, filters
-    )
-    transposed = tuple(zip(*inverse, strict=True))
-    spread = jnp.stack(
-        _combine(transposed, [padded[:, :, :, output] for output in range(outputs)])
-    ).reshape(outputs + 2, -1, filters)
-    # The smaller factor first: XLA copies the one that it transposes.
-    return lax.dot_general(
-        spread, _rows_at_points(x, outputs), (((1,), (1,)), ((0,), (0,)))
-    ).swapaxes(1, 2)
-
-
-def _rows_at_points(x: Array, outputs: int) -> Array:
-    """Return [n, B H T, 3C]: the transformed inputs of the T tiles of each row at each
-    interpolation point, with those of the rows above and below."""
-    height, width, channels = x.shape[1:]
-    _, _, forward = minimal_filter(outputs)
-    tiles = -(-width // outputs)
-    padded = jnp.pad(x, ((0, 0), (1, 1), (1, tiles * outputs + 1 - width), (0, 0)))
-    span = (tiles - 1) * outputs + 1
-    at_points = jnp.stack(
-        _combine(
-            forward, [padded[:, :, start : start + span : outputs] for start in range(outputs + 2)]
-        )
-    )
-    rows = jnp.concatenate([at_points[:, :, row : row + height] for row in range(3)], axis=-1)
-    return rows.reshape(outputs + 2, -1, 3 * channels)
-
-
 def prepare_tiles(kernel: Array, width: int) -> Array:
     """Return [..., n, n, C, F]: the transformed kernel at each pair of interpolation points, the
     first of the columns, the second of the rows."""
@@ -176,35 +116,66 @@ def apply_tiles(x: Array, weights: Array) -> Array:
         weights.reshape(points * points, -1, filters),
         (((2,), (1,)), ((0,), (0,))),
     )
-    tiles = -(-height // outputs), -(-width // outputs)
+    tiles = _tiles(height, outputs), _tiles(width, outputs)
     at = products.reshape(points, points, batch, *tiles, filters)
     rows = [jnp.stack(_combine(inverse, list(column)), axis=2) for column in at]
     y = jnp.stack(_combine(inverse, rows), axis=4)
     return y.reshape(batch, tiles[0] * outputs, tiles[1] * outputs, filters)[:, :height, :width]
 
 
-def _tiles_at_points(x: Array, outputs: int) -> Array:
-    """Return [n n, B T, C]: the inputs of the T tiles of a board, transformed along the rows and
-    then along the columns, at each pair of interpolation points.
+def gradient_tiles(x: Array, gradient: Array) -> Array:
+    """Return the gradient of the weights of `prepare_tiles` from x [B, H, W, C] and the gradient of
+    the output [B, H, W, F]."""
+    _, height, width, _ = gradient.shape
+    outputs = tile_width(width)
+    inverse, _, _ = minimal_filter(outputs)
+    tall, wide = _tiles(height, outputs), _tiles(width, outputs)
+    pads = (0, tall * outputs - height), (0, wide * outputs - width)
+    transposed = tuple(zip(*inverse, strict=True))
+    spread = _transform(transposed, jnp.pad(gradient, ((0, 0), *pads, (0, 0))), outputs)
+    # The smaller factor first: XLA copies the one that it transposes.
+    products = lax.dot_general(
+        spread, _tiles_at_points(x, outputs), (((1,), (1,)), ((0,), (0,)))
+    ).swapaxes(1, 2)
+    return products.reshape(outputs + 2, outputs + 2, *products.shape[1:])
 
-    The barriers keep XLA from computing the first transformation again for every use of it.
-    """
-    _, height, width, channels = x.shape
+
+def _tiles_at_points(x: Array, outputs: int) -> Array:
+    """Return [n n, B T, C]: the inputs of the T tiles of a board at each pair of interpolation
+    points."""
+    _, height, width, _ = x.shape
     _, _, forward = minimal_filter(outputs)
-    tall, wide = (-(-size // outputs) for size in (height, width))
-    pads = (1, tall * outputs + 1 - height), (1, wide * outputs + 1 - width)
-    padded = jnp.pad(x, ((0, 0), *pads, (0, 0)))
+    pads = (
+        (1, _tiles(height, outputs) * outputs + 1 - height),
+        (1, _tiles(width, outputs) * outputs + 1 - width),
+    )
+    return _transform(forward, jnp.pad(x, ((0, 0), *pads, (0, 0))), outputs)
+
+
+def _tiles(size: int, outputs: int) -> int:
+    """Return the number of tiles along `size` points."""
+    return -(-size // outputs)
+
+
+def _transform(matrix: Matrix, padded: Array, outputs: int) -> Array:
+    """Return [n n, B T, C]: windows of k x k points of `padded`, `outputs` apart, multiplied by
+    the matrix [n, k] along the rows and then along the columns.
+
+    The barriers keep XLA from computing the first product again for every use of it.
+    """
+    points = len(matrix[0])
+    tall, wide = ((size - points) // outputs + 1 for size in padded.shape[1:3])
 
     def every(count: int, first: int) -> slice:
         return slice(first, first + (count - 1) * outputs + 1, outputs)
 
-    starts = range(outputs + 2)
     columns = lax.optimization_barrier(
-        _combine(forward, [padded[:, :, every(wide, start)] for start in starts])
+        _combine(matrix, [padded[:, :, every(wide, start)] for start in range(points)])
     )
-    at_points = [
+    transformed = [
         at
         for column in columns
-        for at in _combine(forward, [column[:, every(tall, start)] for start in starts])
+        for at in _combine(matrix, [column[:, every(tall, start)] for start in range(points)])
     ]
-    return lax.optimization_barrier(jnp.stack(at_points).reshape(len(at_points), -1, channels))
+    stacked = jnp.stack(transformed)
+    return lax.optimization_barrier(stacked.reshape(len(transformed), -1, padded.shape[-1]))

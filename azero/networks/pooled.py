@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from azero.networks.convolution import FOR_INFERENCE, convolve
+from azero.networks.convolution import CONVOLUTIONS, convolve
 from azero.networks.inference import by_chunks
 from azero.networks.network import Network, Outputs, Shapes
 from azero.networks.pooled_heads import fold_heads, head_names, heads, heads_plan
@@ -72,7 +72,7 @@ def pooled_network(
     """
     plan, epsilon = _plan(config, game), config.batch_norm_epsilon
     train_convolve = functools.partial(convolve, config.convolution)
-    fast_convolve = FOR_INFERENCE[config.convolution].apply
+    fast_convolve = CONVOLUTIONS[config.convolution].apply
     train_dtype, inference_dtype = jnp.dtype(config.train_dtype), jnp.dtype(config.inference_dtype)
 
     def make_norms(is_training: bool) -> Callable[[PyTree, PyTree], Norms]:
@@ -273,7 +273,7 @@ def _fold(config: PooledConfig, board_width: int, params: PyTree, stats: PyTree)
     epsilon = config.batch_norm_epsilon
 
     def prepare(kernel: Array) -> Array:
-        weights = FOR_INFERENCE[config.convolution].prepare(kernel, board_width)
+        weights = CONVOLUTIONS[config.convolution].prepare(kernel, board_width)
         return weights.astype(jnp.dtype(config.inference_dtype))
 
     def fold_norm(layer: PyTree, running: PyTree, name: str) -> PyTree:
