@@ -23,6 +23,7 @@ import numpy as np
 
 from azero.bench.games import draw
 from azero.console.terminal import make_console
+from azero.games.batching import repeat_state
 from azero.games.go.replaying import NO_MOVE, boards_of, broken_rule, replay_moves, start_states
 from azero.games.go.rollouts.playouts import Rollouts, Starts
 from azero.games.go.rules import Go
@@ -30,6 +31,11 @@ from azero.games.go.sgf import GameRecord, read_games
 from azero.games.go.state import GoState
 from azero.networks.rollout import GROUPS, NUM_GROUPS, init_weights
 from azero.types import Array
+
+SIZES = (5, 9, 19)
+"""Boards of rollouts from random games."""
+GAMES = 32
+"""Random games at a time."""
 
 
 class RandomGames(NamedTuple):
@@ -71,9 +77,7 @@ def play_random(game: Go, num_games: int, num_moves: int, seed: int) -> RandomGa
 
     @jax.jit
     def play(key: Array) -> tuple[Array, ...]:
-        states = jax.tree.map(
-            lambda a: jnp.broadcast_to(a[None], (num_games, *a.shape)), game.init()
-        )
+        states = repeat_state(game.init(), num_games)
         words = jax.random.bits(key, (num_moves, num_games))
         return jax.lax.scan(jax.vmap(move), states, words)[1]
 
@@ -113,19 +117,15 @@ def compare_with_sgfmill(size: int, games: RandomGames, komi: float) -> int:
     return games.actions.size
 
 
-def check_random(
-    num_moves: int, sizes: Iterable[int], num_games: int = 32, seed: int = 0
-) -> Iterator[str]:
+def check_random(num_moves: int, sizes: Iterable[int], seed: int = 0) -> Iterator[str]:
     """Compare about `num_moves` random moves, spread over `sizes`, with sgfmill; yield a line for
     every size."""
     sizes = list(sizes)
-    plies = -(-num_moves // (len(sizes) * num_games))
+    plies = -(-num_moves // (len(sizes) * GAMES))
     total = 0
     for size in sizes:
         game = Go(size=size, komi=0.5)
-        total += compare_with_sgfmill(
-            size, play_random(game, num_games, plies, seed + size), game.komi
-        )
+        total += compare_with_sgfmill(size, play_random(game, GAMES, plies, seed + size), game.komi)
         jax.clear_caches()
         yield f"{size}x{size}: equal; {total} moves in all"
 
@@ -241,7 +241,6 @@ def compare_rollouts(
     size: int,
     games: Sequence[Sequence[int]],
     num_rollouts: int,
-    num_moves: int | None = None,
     after_ko: float = 1.0,
     seed: int = 0,
 ) -> RolloutMoves:
@@ -252,7 +251,6 @@ def compare_rollouts(
       size: of the board.
       games: the actions of each game, Black's and White's in turn from the empty board.
       num_rollouts: how many; a position serves several times where there are fewer.
-      num_moves: how many moves of each rollout are compared; None compares all.
       after_ko: the share of the rollouts that begins where a ko may not be taken back.
       seed: of positions and moves.
 
@@ -277,7 +275,7 @@ def compare_rollouts(
         if count
         for index in rng.integers(len(places), size=count)
     )
-    points = _rollout_points(game, games, chosen, seed)[:, :num_moves]
+    points = _rollout_points(game, games, chosen, seed)
     illegal, moves, illegal_first = [], 0, 0
     for column, group in itertools.groupby(range(len(chosen)), key=lambda index: chosen[index][0]):
         positions = list(_sgfmill_positions(size, games[column]))
@@ -348,9 +346,7 @@ def _rollout_points(
 
     @jax.jit
     def positions(actions: Array) -> GoState:
-        first = jax.tree.map(
-            lambda leaf: jnp.broadcast_to(leaf[None], (len(games), *leaf.shape)), game.init()
-        )
+        first = repeat_state(game.init(), len(games))
         return jax.lax.scan(
             lambda states, chosen: (jax.vmap(game.step)(states, chosen), states), first, actions
         )[1]
@@ -362,11 +358,9 @@ def _rollout_points(
     return rollouts.begin(Starts.of(states, game.num_points))().moves[:, 1:]
 
 
-def check_rollouts(
-    paths: Sequence[Path], num_rollouts: int, sizes: Iterable[int] = (5, 9, 19), seed: int = 0
-) -> Iterator[str]:
+def check_rollouts(paths: Sequence[Path], num_rollouts: int) -> Iterator[str]:
     """Play rollouts from positions after ko captures, of the games in files or, without any, of
-    random games on boards of `sizes`; yield a line for each board and file."""
+    random games on boards of SIZES; yield a line for each board and file."""
     for path in paths:
         alternating = [
             record
@@ -380,13 +374,12 @@ def check_rollouts(
             games = [[action for _, action in record.moves] for record in group if record.moves]
             yield (
                 f"{path.name}, {size}x{size}: "
-                f"{_describe(compare_rollouts(size, games[:512], num_rollouts, seed=seed))}"
+                f"{_describe(compare_rollouts(size, games[:512], num_rollouts))}"
             )
     if not paths:
-        sizes = list(sizes)
-        for size in sizes:
-            games = random_games(size, 32, seed)
-            compared = compare_rollouts(size, games, -(-num_rollouts // len(sizes)), seed=seed)
+        for size in SIZES:
+            games = random_games(size, GAMES, seed=0)
+            compared = compare_rollouts(size, games, -(-num_rollouts // len(SIZES)))
             yield f"random games, {size}x{size}: {_describe(compared)}"
 
 
@@ -407,10 +400,10 @@ def _describe(found: RolloutMoves) -> str:
     )
 
 
-def count_repetitions(size: int, num_games: int = 128, num_moves: int = 600, seed: int = 0) -> str:
+def count_repetitions(size: int) -> str:
     """Return a line that says how often the search's rule (eight boards) allows what the exact rule
     forbids, in random play."""
-    games = play_random(Go(size=size), num_games, num_moves, seed)
+    games = play_random(Go(size=size), num_games=128, num_moves=600, seed=0)
     weaker = games.num_weaker
     return (
         f"{size}x{size}: in {int((weaker > 0).sum())} of {weaker.size} positions the search "

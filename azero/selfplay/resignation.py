@@ -129,10 +129,6 @@ class ResignCalibration:
         threshold = self.threshold if threshold is None else threshold
         return float((self._points < np.float32(threshold)).mean()) if self.games else 0.0
 
-    def curve(self, thresholds: np.ndarray) -> np.ndarray:
-        """Return the share of false positives at each threshold, for a plot."""
-        return np.array([self.false_positives(float(threshold)) for threshold in thresholds])
-
     def state(self) -> dict[str, np.ndarray]:
         """Return what a checkpoint needs: float32[window] points, oldest first, and how many of
         them there are."""

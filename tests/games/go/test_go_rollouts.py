@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from diagrams import parse_diagram
 from needs import require_module
 from scipy import stats
 
@@ -19,7 +20,6 @@ from azero.games.go.rollouts.playouts import Rollouts, Starts, odds_of
 from azero.games.go.rules import Go
 from azero.games.go.sensible import sensible_moves
 from azero.games.go.sgf import read_games
-from azero.games.go.text import parse_diagram
 from azero.networks.rollout import GROUPS, sum_weights
 
 RECORDS = Path(__file__).parents[2] / "data" / "records" / "expert9.sgf"
