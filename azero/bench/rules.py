@@ -227,8 +227,6 @@ class RolloutMoves(NamedTuple):
     """The verdict of sgfmill on rollouts."""
 
     rollouts: int
-    after_ko: int
-    """rollouts from positions with a forbidden ko point"""
     moves: int
     """stones played, in all rollouts"""
     illegal: list[str]
@@ -237,45 +235,30 @@ class RolloutMoves(NamedTuple):
     """rollouts whose first move is illegal"""
 
 
-def compare_rollouts(
-    size: int,
-    games: Sequence[Sequence[int]],
-    num_rollouts: int,
-    after_ko: float = 1.0,
-    seed: int = 0,
-) -> RolloutMoves:
-    """Play rollouts of a uniform policy from positions of games, and their moves on sgfmill's
-    board.
+def compare_rollouts(size: int, games: Sequence[Sequence[int]], num_rollouts: int) -> RolloutMoves:
+    """Play rollouts of a uniform policy from positions of games in which a ko may not be taken
+    back, and their moves on sgfmill's board.
 
     Args:
       size: of the board.
       games: the actions of each game, Black's and White's in turn from the empty board.
       num_rollouts: how many; a position serves several times where there are fewer.
-      after_ko: the share of the rollouts that begins where a ko may not be taken back.
-      seed: of positions and moves.
 
     Raises:
-      ValueError: `after_ko` is above 0, and no ko was captured in the games.
+      ValueError: no ko was captured in the games.
     """
     game = Go(size=size, superko="simple", max_moves=max(map(len, games)) + 1)
-    rng = np.random.default_rng(seed)
     kos = [
         (column, ply)
         for column, actions in enumerate(games)
         for ply, (_, _, ko) in enumerate(_sgfmill_positions(size, actions))
         if ko
     ]
-    anywhere = [(column, ply) for column, moves in enumerate(games) for ply in range(len(moves))]
-    num_kos = round(after_ko * num_rollouts)
-    if num_kos and not kos:
+    if not kos:
         raise ValueError(f"no ko was captured in the {len(games)} games")
-    chosen = sorted(
-        places[index]
-        for places, count in ((kos, num_kos), (anywhere, num_rollouts - num_kos))
-        if count
-        for index in rng.integers(len(places), size=count)
-    )
-    points = _rollout_points(game, games, chosen, seed)
+    rng = np.random.default_rng(0)
+    chosen = sorted(kos[index] for index in rng.integers(len(kos), size=num_rollouts))
+    points = _rollout_points(game, games, chosen)
     illegal, moves, illegal_first = [], 0, 0
     for column, group in itertools.groupby(range(len(chosen)), key=lambda index: chosen[index][0]):
         positions = list(_sgfmill_positions(size, games[column]))
@@ -289,10 +272,7 @@ def compare_rollouts(
                     f"{played} of the rollout: {problem}"
                 )
                 illegal_first += played == 1
-    known = set(kos)
-    return RolloutMoves(
-        len(chosen), sum(place in known for place in chosen), moves, illegal, illegal_first
-    )
+    return RolloutMoves(len(chosen), moves, illegal, illegal_first)
 
 
 def _sgfmill_positions(
@@ -334,7 +314,7 @@ def _play_on(
 
 
 def _rollout_points(
-    game: Go, games: Sequence[Sequence[int]], chosen: Sequence[tuple[int, int]], seed: int
+    game: Go, games: Sequence[Sequence[int]], chosen: Sequence[tuple[int, int]]
 ) -> np.ndarray:
     """Return int[R, T]: the moves of one rollout from each of the positions `chosen` (game, actions
     before it), N for a pass and after the end."""
@@ -354,7 +334,7 @@ def _rollout_points(
     columns, plies = np.array(chosen).T
     states = jax.tree.map(lambda leaf: np.asarray(leaf)[plies, columns], positions(actions))
     even = init_weights(GROUPS[: NUM_GROUPS["rollout2016"]], pattern_bits=4)
-    rollouts = Rollouts(game.board_shape, even, seed=seed)
+    rollouts = Rollouts(game.board_shape, even)
     return rollouts.begin(Starts.of(states, game.num_points))().moves[:, 1:]
 
 
@@ -394,7 +374,7 @@ def random_games(size: int | tuple[int, int], num_games: int, seed: int) -> list
 def _describe(found: RolloutMoves) -> str:
     lines = "".join(f"\n  {line}" for line in found.illegal[:10])
     return (
-        f"{found.rollouts} rollouts, {found.after_ko} of them after a ko capture, {found.moves} "
+        f"{found.rollouts} rollouts from positions after a ko capture, {found.moves} "
         f"moves; rollouts with a forbidden move: {len(found.illegal)}, as their first one: "
         f"{found.illegal_first}{lines}"
     )

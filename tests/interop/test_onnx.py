@@ -133,9 +133,7 @@ def test_openvino_agrees(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         check_close(openvino.outputs(planes), outputs(variables, config, planes))
 
 
-def test_a_batch_is_split_over_the_threads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_is_split_over_the_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     variables, config = network(*FAMILIES["one block"])
     file = tmp_path / "network.onnx"
     write_onnx(file, variables, config)

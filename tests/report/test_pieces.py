@@ -26,7 +26,7 @@ def test_chess_from_a_given_position_with_black_to_move() -> None:
     game = StoredGame(
         "chess",
         (8, 8),
-        actions_of(chess_text.board_of_fen(fen), chess_text.parse_uci, "a4a3 b1a1"),
+        actions_of(chess_text.board_of_fen(fen), lambda board, name: board.uci[name], "a4a3 b1a1"),
         (1.0, -1.0),
         start=fen,
     )

@@ -41,7 +41,6 @@ class AnalysisEngine(ServedGame["GoGame"]):
         write: Callable[[str], None],
         *,
         visits: int = 400,
-        name: str = "azero",
     ) -> None:
         """Make an engine that answers through `write`.
 
@@ -50,12 +49,11 @@ class AnalysisEngine(ServedGame["GoGame"]):
             engine itself are answered meanwhile.
           write: takes lines, from two threads.
           visits: of queries that do not say.
-          name: of the network.
         """
         super().__init__(game)
         self._write = write
         self._defaults = {"maxVisits": visits, "reportAnalysisWinratesAs": "BLACK"}
-        self._name = name
+        self._name = "azero"
         self._waiting: list[tuple[int, int, Turn]] = []
         self._current: Turn | None = None
         self._count = 0
