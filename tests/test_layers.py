@@ -15,6 +15,7 @@ ORDER = [
     "experiment",
     "compilation_cache",
     "cores",
+    "native",
     "console",
     "mesh",
     "memory",

@@ -1,20 +1,19 @@
 """Descents, back-ups and copies of the tree of one game, compiled by Numba.
 
-Importing takes 0.3 s, and the very first run compiles for several seconds; Numba keeps the result
-on disk until this file changes (if another one changes, remove `__pycache__`). `start` and `row`
-are rows of `Columns.nodes`.
+Importing takes 0.3 s, and the very first run compiles for several seconds; the result is kept on
+disk (`azero.native`). `start` and `row` are rows of `Columns.nodes`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
-from numba import njit
 
+from azero import native
 from azero.search import puct
+from azero.search.single import columns as tree_columns
 from azero.search.single.columns import (
     ALPHAGO2016,
     ALPHAZERO,
@@ -34,14 +33,7 @@ from azero.search.single.columns import (
     Virtual,
 )
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _compile(function: F) -> F:
-    """Compile a function at its first call, unless the result is on disk."""
-    return cast(F, njit(function, cache=True, nogil=True))
-
-
+_compile = native.compiler([__file__, tree_columns.__file__, puct.__file__])
 _alphago_zero_scale = _compile(puct.alphago_zero_scale)
 _alphazero_scale = _compile(puct.alphazero_scale)
 _deviation_factor = _compile(puct.deviation_factor)

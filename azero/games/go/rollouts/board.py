@@ -5,21 +5,19 @@ Points have numbers on a board with a margin (`BOARD`) in here, and 0 to H W - 1
 move changes is little: codes around stones whose chain got another number of liberties, of 1, 2 or
 more.
 
-The first run compiles for some seconds; Numba keeps the result on disk until the file of a function
-changes (not where another does: then remove `__pycache__`).
+The first run compiles for some seconds; the result is kept on disk (`azero.native`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numba import njit
 
+from azero import native
+from azero.games.go.alphago2016 import patterns
 from azero.games.go.alphago2016.patterns import DIAMOND, FACTORS
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 BLACK, WHITE, EMPTY, _MARGIN = range(4)
 POINT = np.dtype(  # what is passed on is 64 bits wide, so that every function is compiled once
@@ -85,9 +83,9 @@ Board = Any
 """A record of BOARD."""
 
 
-def compile_function(function: F) -> F:
-    """Compile a function at its first call, unless that is on disk already."""
-    return cast(F, njit(function, cache=True, nogil=True, error_model="numpy"))
+compile_function = native.compiler(
+    [*sorted(Path(__file__).parent.glob("*.py")), patterns.__file__], error_model="numpy"
+)
 
 
 @compile_function
