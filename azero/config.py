@@ -161,7 +161,7 @@ def read_settings(data: dict[str, Any], base: C, source: str = "settings") -> C:
 
 def load_overlay(path: Path, base: C) -> C:
     """Return `base` with the keys of the TOML file at `path` replaced; its table [about] is for
-    people and for `overlay_experiments`.
+    people.
 
     Raises:
       ValueError: there is no such file or overlay, it is not TOML, or names a key that does not
@@ -193,15 +193,6 @@ OVERLAYS = next(
 """Directory of azero's own overlays: in an installed package, or in a checkout."""
 LARGEST_OVERLAY = 64 << 10
 """Bytes; those of configs/ have up to 2,000, and tomllib takes quadratic time over dotted keys."""
-
-
-def overlay_experiments(path: Path) -> list[str]:
-    """Return the names of the experiments that the overlay at `path` is made for.
-
-    Raises:
-      ValueError: the file cannot be read or is not TOML.
-    """
-    return list(_read_toml(path).get("about", {}).get("experiments", []))
 
 
 def find_overlay(path: Path) -> Path:

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from azero import mesh as mesh_lib
-from azero.bench.timing import calls_per_second
+from azero.bench.timing import measure_rates
 from azero.data.replay import Replay
 from azero.data.sample import unpack
 from azero.data.settings import ReplayConfig
@@ -100,7 +100,7 @@ def _measure(name: str, config: Config, positions: int, steps: int) -> dict[str,
         from_files = _open(Path(folder), game, replay.state_dict(), memory=0)
         samples = jax.device_put(replay.sample(0, 0, size))
         hot, cold, dense = (
-            size * calls_per_second(call, 1.0)
+            size * measure_rates(call, 1.0).per_second
             for call in (
                 lambda step: replay.sample(0, step, size),
                 lambda step: from_files.sample(0, step, size),

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import tyro
 
@@ -21,11 +20,12 @@ from azero.bench.timing import Rates, measure_rates
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.cores import num_cores
+from azero.games.batching import repeat_state
 from azero.games.go.rollouts.playouts import Rollouts, Starts
 from azero.games.go.rules import Go
 from azero.games.go.state import GoState
 from azero.networks.rollout import GROUPS, NUM_GROUPS, init_weights
-from azero.types import Array, PyTree
+from azero.types import Array
 
 PAPER = 1000.0
 """Rollouts a second and CPU thread (AG16)."""
@@ -41,10 +41,6 @@ MOVES_BEFORE = {9: 40, 19: 150}
 """Random moves before the planes are measured."""
 
 
-def _stacked(tree: PyTree, batch: int) -> PyTree:
-    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[None], (batch, *leaf.shape)), tree)
-
-
 def measure_rollouts(size: int, batch: int, seconds: float) -> Rates:
     """Return the rates of calls with `batch` games at a time from the empty board."""
     game = Go(size=size)
@@ -54,7 +50,7 @@ def measure_rollouts(size: int, batch: int, seconds: float) -> Rates:
         for name, group in init_weights(GROUPS[: NUM_GROUPS["rollout2016"]], 16).items()
     }
     rollouts = Rollouts(game.board_shape, weights)
-    starts = Starts.of(jax.device_get(_stacked(game.init(), batch)), game.num_points)
+    starts = Starts.of(jax.device_get(repeat_state(game.init(), batch)), game.num_points)
     return measure_rates(lambda call: rollouts.begin(starts)().leads, seconds)
 
 
@@ -71,7 +67,7 @@ def measure_planes(size: int, batch: int, seconds: float) -> Rates:
         lambda states: jax.lax.scan(
             lambda states, word: (jax.vmap(move)(states, word), None), states, words
         )[0]
-    )(_stacked(game.init(), batch))
+    )(repeat_state(game.init(), batch))
     observe = jax.jit(jax.vmap(game.observe))
     return measure_rates(lambda call: observe(states), seconds)
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from azero.bench.games import draw
 from azero.console.terminal import make_console
+from azero.games.batching import repeat_state
 from azero.games.go.replaying import NO_MOVE, boards_of, broken_rule, replay_moves, start_states
 from azero.games.go.rollouts.playouts import Rollouts, Starts
 from azero.games.go.rules import Go
@@ -30,6 +31,11 @@ from azero.games.go.sgf import GameRecord, read_games
 from azero.games.go.state import GoState
 from azero.networks.rollout import GROUPS, NUM_GROUPS, init_weights
 from azero.types import Array
+
+SIZES = (5, 9, 19)
+"""Boards of rollouts from random games."""
+GAMES = 32
+"""Random games at a time."""
 
 
 class RandomGames(NamedTuple):
@@ -71,9 +77,7 @@ def play_random(game: Go, num_games: int, num_moves: int, seed: int) -> RandomGa
 
     @jax.jit
     def play(key: Array) -> tuple[Array, ...]:
-        states = jax.tree.map(
-            lambda a: jnp.broadcast_to(a[None], (num_games, *a.shape)), game.init()
-        )
+        states = repeat_state(game.init(), num_games)
         words = jax.random.bits(key, (num_moves, num_games))
         return jax.lax.scan(jax.vmap(move), states, words)[1]
 
@@ -113,19 +117,15 @@ def compare_with_sgfmill(size: int, games: RandomGames, komi: float) -> int:
     return games.actions.size
 
 
-def check_random(
-    num_moves: int, sizes: Iterable[int], num_games: int = 32, seed: int = 0
-) -> Iterator[str]:
+def check_random(num_moves: int, sizes: Iterable[int], seed: int = 0) -> Iterator[str]:
     """Compare about `num_moves` random moves, spread over `sizes`, with sgfmill; yield a line for
     every size."""
     sizes = list(sizes)
-    plies = -(-num_moves // (len(sizes) * num_games))
+    plies = -(-num_moves // (len(sizes) * GAMES))
     total = 0
     for size in sizes:
         game = Go(size=size, komi=0.5)
-        total += compare_with_sgfmill(
-            size, play_random(game, num_games, plies, seed + size), game.komi
-        )
+        total += compare_with_sgfmill(size, play_random(game, GAMES, plies, seed + size), game.komi)
         jax.clear_caches()
         yield f"{size}x{size}: equal; {total} moves in all"
 
@@ -227,8 +227,6 @@ class RolloutMoves(NamedTuple):
     """The verdict of sgfmill on rollouts."""
 
     rollouts: int
-    after_ko: int
-    """rollouts from positions with a forbidden ko point"""
     moves: int
     """stones played, in all rollouts"""
     illegal: list[str]
@@ -237,47 +235,30 @@ class RolloutMoves(NamedTuple):
     """rollouts whose first move is illegal"""
 
 
-def compare_rollouts(
-    size: int,
-    games: Sequence[Sequence[int]],
-    num_rollouts: int,
-    num_moves: int | None = None,
-    after_ko: float = 1.0,
-    seed: int = 0,
-) -> RolloutMoves:
-    """Play rollouts of a uniform policy from positions of games, and their moves on sgfmill's
-    board.
+def compare_rollouts(size: int, games: Sequence[Sequence[int]], num_rollouts: int) -> RolloutMoves:
+    """Play rollouts of a uniform policy from positions of games in which a ko may not be taken
+    back, and their moves on sgfmill's board.
 
     Args:
       size: of the board.
       games: the actions of each game, Black's and White's in turn from the empty board.
       num_rollouts: how many; a position serves several times where there are fewer.
-      num_moves: how many moves of each rollout are compared; None compares all.
-      after_ko: the share of the rollouts that begins where a ko may not be taken back.
-      seed: of positions and moves.
 
     Raises:
-      ValueError: `after_ko` is above 0, and no ko was captured in the games.
+      ValueError: no ko was captured in the games.
     """
     game = Go(size=size, superko="simple", max_moves=max(map(len, games)) + 1)
-    rng = np.random.default_rng(seed)
     kos = [
         (column, ply)
         for column, actions in enumerate(games)
         for ply, (_, _, ko) in enumerate(_sgfmill_positions(size, actions))
         if ko
     ]
-    anywhere = [(column, ply) for column, moves in enumerate(games) for ply in range(len(moves))]
-    num_kos = round(after_ko * num_rollouts)
-    if num_kos and not kos:
+    if not kos:
         raise ValueError(f"no ko was captured in the {len(games)} games")
-    chosen = sorted(
-        places[index]
-        for places, count in ((kos, num_kos), (anywhere, num_rollouts - num_kos))
-        if count
-        for index in rng.integers(len(places), size=count)
-    )
-    points = _rollout_points(game, games, chosen, seed)[:, :num_moves]
+    rng = np.random.default_rng(0)
+    chosen = sorted(kos[index] for index in rng.integers(len(kos), size=num_rollouts))
+    points = _rollout_points(game, games, chosen)
     illegal, moves, illegal_first = [], 0, 0
     for column, group in itertools.groupby(range(len(chosen)), key=lambda index: chosen[index][0]):
         positions = list(_sgfmill_positions(size, games[column]))
@@ -291,10 +272,7 @@ def compare_rollouts(
                     f"{played} of the rollout: {problem}"
                 )
                 illegal_first += played == 1
-    known = set(kos)
-    return RolloutMoves(
-        len(chosen), sum(place in known for place in chosen), moves, illegal, illegal_first
-    )
+    return RolloutMoves(len(chosen), moves, illegal, illegal_first)
 
 
 def _sgfmill_positions(
@@ -336,7 +314,7 @@ def _play_on(
 
 
 def _rollout_points(
-    game: Go, games: Sequence[Sequence[int]], chosen: Sequence[tuple[int, int]], seed: int
+    game: Go, games: Sequence[Sequence[int]], chosen: Sequence[tuple[int, int]]
 ) -> np.ndarray:
     """Return int[R, T]: the moves of one rollout from each of the positions `chosen` (game, actions
     before it), N for a pass and after the end."""
@@ -348,9 +326,7 @@ def _rollout_points(
 
     @jax.jit
     def positions(actions: Array) -> GoState:
-        first = jax.tree.map(
-            lambda leaf: jnp.broadcast_to(leaf[None], (len(games), *leaf.shape)), game.init()
-        )
+        first = repeat_state(game.init(), len(games))
         return jax.lax.scan(
             lambda states, chosen: (jax.vmap(game.step)(states, chosen), states), first, actions
         )[1]
@@ -358,15 +334,13 @@ def _rollout_points(
     columns, plies = np.array(chosen).T
     states = jax.tree.map(lambda leaf: np.asarray(leaf)[plies, columns], positions(actions))
     even = init_weights(GROUPS[: NUM_GROUPS["rollout2016"]], pattern_bits=4)
-    rollouts = Rollouts(game.board_shape, even, seed=seed)
+    rollouts = Rollouts(game.board_shape, even)
     return rollouts.begin(Starts.of(states, game.num_points))().moves[:, 1:]
 
 
-def check_rollouts(
-    paths: Sequence[Path], num_rollouts: int, sizes: Iterable[int] = (5, 9, 19), seed: int = 0
-) -> Iterator[str]:
+def check_rollouts(paths: Sequence[Path], num_rollouts: int) -> Iterator[str]:
     """Play rollouts from positions after ko captures, of the games in files or, without any, of
-    random games on boards of `sizes`; yield a line for each board and file."""
+    random games on boards of SIZES; yield a line for each board and file."""
     for path in paths:
         alternating = [
             record
@@ -380,13 +354,12 @@ def check_rollouts(
             games = [[action for _, action in record.moves] for record in group if record.moves]
             yield (
                 f"{path.name}, {size}x{size}: "
-                f"{_describe(compare_rollouts(size, games[:512], num_rollouts, seed=seed))}"
+                f"{_describe(compare_rollouts(size, games[:512], num_rollouts))}"
             )
     if not paths:
-        sizes = list(sizes)
-        for size in sizes:
-            games = random_games(size, 32, seed)
-            compared = compare_rollouts(size, games, -(-num_rollouts // len(sizes)), seed=seed)
+        for size in SIZES:
+            games = random_games(size, GAMES, seed=0)
+            compared = compare_rollouts(size, games, -(-num_rollouts // len(SIZES)))
             yield f"random games, {size}x{size}: {_describe(compared)}"
 
 
@@ -401,16 +374,16 @@ def random_games(size: int | tuple[int, int], num_games: int, seed: int) -> list
 def _describe(found: RolloutMoves) -> str:
     lines = "".join(f"\n  {line}" for line in found.illegal[:10])
     return (
-        f"{found.rollouts} rollouts, {found.after_ko} of them after a ko capture, {found.moves} "
+        f"{found.rollouts} rollouts from positions after a ko capture, {found.moves} "
         f"moves; rollouts with a forbidden move: {len(found.illegal)}, as their first one: "
         f"{found.illegal_first}{lines}"
     )
 
 
-def count_repetitions(size: int, num_games: int = 128, num_moves: int = 600, seed: int = 0) -> str:
+def count_repetitions(size: int) -> str:
     """Return a line that says how often the search's rule (eight boards) allows what the exact rule
     forbids, in random play."""
-    games = play_random(Go(size=size), num_games, num_moves, seed)
+    games = play_random(Go(size=size), num_games=128, num_moves=600, seed=0)
     weaker = games.num_weaker
     return (
         f"{size}x{size}: in {int((weaker > 0).sum())} of {weaker.size} positions the search "

@@ -23,6 +23,7 @@ from azero.bench import check_counts
 from azero.bench.timing import best_seconds
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
+from azero.games.batching import repeat_state
 from azero.games.game import Game
 from azero.games.table import make
 from azero.networks.settings import ResNetConfig
@@ -246,7 +247,7 @@ def make_leaf(game: Game, network: str) -> tuple[LeafFn, PyTree]:
 
 def mid_game_positions(game: Game, batch: int, key: Array) -> PyTree:
     """Return `batch` positions after OPENING_PLIES random legal moves."""
-    states = jax.vmap(lambda _: game.init())(jnp.arange(batch))
+    states = repeat_state(game.init(), batch)
 
     def play(states: PyTree, key: Array) -> tuple[PyTree, None]:
         draws = jax.random.uniform(key, (batch, game.num_actions))

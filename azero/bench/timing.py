@@ -40,11 +40,6 @@ def measure_rates(call: Callable[[int], Any], seconds: float) -> Rates:
     return Rates(calls / (time.perf_counter() - began), calls / (time.process_time() - worked))
 
 
-def calls_per_second(call: Callable[[int], Any], seconds: float) -> float:
-    """Return the calls a second of `measure_rates`."""
-    return measure_rates(call, seconds).per_second
-
-
 def device_name() -> str:
     """Return number and kind of the devices, such as "1 x NVIDIA H200"."""
     return f"{jax.device_count()} x {jax.devices()[0].device_kind}"

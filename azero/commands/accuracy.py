@@ -22,7 +22,7 @@ from azero.data.records.filters import Filters
 from azero.data.records.recorded import ImportTally, pack_records
 from azero.data.records.requests import AccuracyRequest
 from azero.data.rows import to_plain
-from azero.evaluate.accuracy import Accuracy, Mean, evaluate_network
+from azero.evaluate.accuracy import Accuracy, Mean, predict_positions, summarise_by_move
 from azero.games.go.rules import Go
 from azero.games.go.settings import GoConfig
 from azero.games.go.sgf import read_games
@@ -54,8 +54,10 @@ def evaluate_accuracy(request: AccuracyRequest) -> dict[str, list[Accuracy]]:
     for line in tally.unreadable:
         console.print(line, style="yellow", markup=False, soft_wrap=True)
     results = {
-        name: evaluate_network(
-            path, rows, np.arange(len(rows)), console, request.symmetries, iteration
+        name: summarise_by_move(
+            predict_positions(
+                path, rows, np.arange(len(rows)), console, request.symmetries, iteration
+            )
         )
         for name, (path, iteration) in networks.items()
     }

@@ -27,12 +27,12 @@ PARTS = 5
 """Number of columns: equal parts of the run, by shards."""
 
 
-def count_openings(workdir: Path, parts: int = PARTS) -> tuple[np.ndarray, np.ndarray]:
+def count_openings(workdir: Path) -> tuple[np.ndarray, np.ndarray]:
     """Count the games of a run that reach each opening.
 
     Returns:
       int64[P, 12] games that reach it and int64[P] games in all, for the stretches of the run,
-        oldest first; P is `parts`, or fewer where there are few shards.
+        oldest first; P is PARTS, or fewer where there are few shards.
 
     Raises:
       ValueError: `workdir` is not a run of chess, or has no games.
@@ -53,7 +53,7 @@ def count_openings(workdir: Path, parts: int = PARTS) -> tuple[np.ndarray, np.nd
     if not paths:
         raise ValueError(f"{workdir} has no games in its replay")
     game = make("chess")
-    chunks = np.array_split(np.arange(len(paths)), min(parts, len(paths)))
+    chunks = np.array_split(np.arange(len(paths)), min(PARTS, len(paths)))
     reached, games = (
         np.zeros((len(chunks), len(OPENINGS)), np.int64),
         np.zeros(len(chunks), np.int64),

@@ -3,7 +3,7 @@ Tables 1 and 2)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -172,13 +172,16 @@ def summarise(outcomes: Outcomes, moves: str = "all") -> Accuracy:
     )
 
 
-def by_move(outcomes: Outcomes, bands: Sequence[int] = BANDS) -> Iterator[Accuracy]:
-    """Yield the results by move number; bands without positions are left out."""
-    for first, following in zip(bands, [*bands[1:], None], strict=True):
+def summarise_by_move(outcomes: Outcomes) -> list[Accuracy]:
+    """Return the results over all moves and then by move number, in BANDS; those without positions
+    are left out."""
+    results = [summarise(outcomes)]
+    for first, following in zip(BANDS, [*BANDS[1:], None], strict=True):
         inside = (outcomes.move >= first) & (following is None or outcomes.move < following)
         if inside.any():
             name = f"{first}-" if following is None else f"{first}-{following - 1}"
-            yield summarise(Outcomes(*(column[inside] for column in outcomes)), name)
+            results.append(summarise(Outcomes(*(column[inside] for column in outcomes)), name))
+    return results
 
 
 def clustered_mean(values: HostArray, game: HostArray) -> Mean:
@@ -198,20 +201,6 @@ def clustered_mean(values: HostArray, game: HostArray) -> Mean:
     deviation = float(np.sqrt(number / (number - 1) * np.square(residual).sum()))
     half = NORMAL_95 * deviation / int(counts.sum())
     return Mean(mean, mean - half, mean + half)
-
-
-def evaluate_network(
-    checkpoint: Path,
-    rows: HostArray,
-    position: HostArray,
-    console: Console,
-    symmetries: bool | None = None,
-    iteration: int | None = None,
-) -> list[Accuracy]:
-    """Return how well a network predicts positions, over all moves and then by move number;
-    arguments and errors as of `predict_positions`."""
-    outcomes = predict_positions(checkpoint, rows, position, console, symmetries, iteration)
-    return [summarise(outcomes), *by_move(outcomes)]
 
 
 def predict_positions(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from azero.games.chess import position
-from azero.games.chess.text import START, ChessBoard, board_of_fen, parse_uci
+from azero.games.chess.text import START, ChessBoard, board_of_fen
 
 
 class Opening(NamedTuple):
@@ -42,7 +42,7 @@ def board_of(opening: Opening) -> ChessBoard:
     """Return the position of an opening."""
     board = board_of_fen(START)
     for name in opening.moves:
-        board = board.after(parse_uci(board, name))
+        board = board.after(board.uci[name])
     return board
 
 

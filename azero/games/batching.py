@@ -17,6 +17,11 @@ CHUNK = 128
 the speed, at 9x9 and at 19x19."""
 
 
+def repeat_state(state: PyTree, count: int) -> PyTree:
+    """Return states[count, ...], all of them `state`."""
+    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *jnp.shape(leaf))), state)
+
+
 def batch_native(
     function: Callable[..., PyTree], on_cpu: Callable[..., PyTree] | None = None
 ) -> Callable[..., PyTree]:

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import importlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +17,7 @@ import numpy as np
 from azero.config import to_dict
 from azero.cores import num_cores
 from azero.data.files import write_atomic
+from azero.games.game import Game
 from azero.interop.onnx_graph import pooled_graph, resnet_graph
 from azero.networks.settings import NetworkConfig, PooledConfig, ResNetConfig
 from azero.settings import Config, from_dict
@@ -48,12 +49,20 @@ def write_onnx(path: Path, variables: PyTree, config: Config) -> None:
     onnx = _require("onnx")
     game = config.game.build()
     float32 = onnx.TensorProto.FLOAT
-    graph, outputs = _graph(config, variables)
-    board = ("H", "W") if config.network.FITS_ANY_BOARD else game.board_shape
+    graph, outputs = _graph(config, game, variables)
+    any_board = config.network.FITS_ANY_BOARD
+    board = ("H", "W") if any_board else game.board_shape
+    # None is a size that depends on the board.
+    shapes: dict[str, Sequence[Any]] = {
+        "logits": [None if any_board else game.num_actions],
+        "value": [],
+        "outcome": [3],
+        "ownership": board,
+        "score": [None],
+    }
     planes = onnx.helper.make_tensor_value_info("planes", float32, ["B", *board, game.num_planes])
     infos = [
-        onnx.helper.make_tensor_value_info(name, float32, _shape(name, config, board))
-        for name in outputs
+        onnx.helper.make_tensor_value_info(name, float32, ["B", *shapes[name]]) for name in outputs
     ]
     model = onnx.helper.make_model(
         onnx.helper.make_graph(graph.nodes, game.name, [planes], infos, graph.constants),
@@ -66,7 +75,7 @@ def write_onnx(path: Path, variables: PyTree, config: Config) -> None:
     write_atomic(path, [model.SerializeToString()])
 
 
-def _graph(config: Config, variables: PyTree) -> tuple[Any, list[str]]:
+def _graph(config: Config, game: Game, variables: PyTree) -> tuple[Any, list[str]]:
     network = config.network
     if not isinstance(network, PooledConfig | ResNetConfig):
         raise ValueError(
@@ -75,24 +84,10 @@ def _graph(config: Config, variables: PyTree) -> tuple[Any, list[str]]:
     plain: NetworkConfig = dataclasses.replace(
         network, convolution="xla", train_dtype="float32", inference_dtype="float32"
     )
-    folded = jax.tree.map(np.asarray, jax.jit(plain.build(config.game.build()).fold)(variables))
+    folded = jax.tree.map(np.asarray, jax.jit(plain.build(game).fold)(variables))
     if isinstance(network, PooledConfig):
-        return pooled_graph(network, folded)
+        return pooled_graph(folded)
     return resnet_graph(network, folded)
-
-
-def _shape(name: str, config: Config, board: tuple[Any, Any]) -> list[Any]:
-    """Return the shape of an output; None is a size that depends on the board."""
-    any_board = config.network.FITS_ANY_BOARD
-    actions = None if any_board else config.game.build().num_actions
-    shapes: dict[str, list[Any]] = {
-        "logits": [actions],
-        "value": [],
-        "outcome": [3],
-        "ownership": list(board),
-        "score": [None],
-    }
-    return ["B", *shapes[name]]
 
 
 class OnnxNetwork:
@@ -103,7 +98,6 @@ class OnnxNetwork:
         self,
         path: Path,
         backend: Backend = "onnxruntime",
-        threads: int = 0,
         dtype: Literal["auto", "float32"] = "auto",
     ) -> None:
         """Open a file.
@@ -111,7 +105,6 @@ class OnnxNetwork:
         Args:
           path: the file.
           backend: the library.
-          threads: how many compute; 0 is one for each core.
           dtype: auto leaves it to the library: OpenVINO computes in bfloat16 where the CPU does.
 
         Raises:
@@ -133,9 +126,13 @@ class OnnxNetwork:
                 f"{path} does not say which game it plays; write it with azero checkpoint "
                 "--export-onnx"
             )
-        self.config = from_dict(json.loads(settings), source=str(path))
+        try:
+            data = json.loads(settings)
+        except ValueError as error:
+            raise ValueError(f"{path}: its settings are damaged: {error}") from None
+        self.config = from_dict(data, source=str(path))
         """The settings of its run."""
-        self._threads = threads or num_cores()
+        self._threads = num_cores()
         self._pool = ThreadPoolExecutor(self._threads)
         self._programs: dict[tuple[int, ...], list[_Program]] = {}
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from azero.networks.pooled_heads import SCORE_SCALE
 from azero.networks.pooled_layers import COMMON_WIDTH
-from azero.networks.settings import PooledConfig, ResNetConfig
+from azero.networks.settings import ResNetConfig
 from azero.types import PyTree
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _flat_head(graph: Graph, layer: PyTree, features: str, flattens: bool = True
     return graph.add("Flatten", graph.add("Transpose", y, perm=_TO_CHANNELS_LAST))
 
 
-def pooled_graph(config: PooledConfig, folded: PyTree) -> tuple[Graph, list[str]]:
+def pooled_graph(folded: PyTree) -> tuple[Graph, list[str]]:
     """Return the graph of the network with global pooling; as `resnet_graph`."""
     graph = Graph()
     scale = _board_scale(graph)
@@ -164,7 +164,6 @@ def _num_points(graph: Graph) -> str:
 
 def _blocks(folded: PyTree) -> list[PyTree]:
     """Return the residual blocks in order, unstacked."""
-
     groups = {name: folded[name] for name in ("plain", "pooling") if name in folded}
     blocks = [block for group in _unstack(groups) for block in _group_blocks(group)]
     return blocks + _unstack(folded.get("left", {}))
@@ -172,9 +171,8 @@ def _blocks(folded: PyTree) -> list[PyTree]:
 
 def _group_blocks(group: PyTree) -> list[PyTree]:
     """Return the residual blocks of a group in order: the plain ones, then the one that pools."""
-    return _unstack(group.get("plain", {})) + [
-        group[name] for name in ("pooling",) if name in group
-    ]
+    plain = _unstack(group.get("plain", {}))
+    return [*plain, group["pooling"]] if "pooling" in group else plain
 
 
 def _unstack(layers: PyTree) -> list[PyTree]:

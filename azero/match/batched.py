@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import cast
 
 import jax
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from azero.games.game import Game
 from azero.games.go.rules import Go
 from azero.games.settings import GameConfig
-from azero.match.compiled import MatchGames, make_match, step_if_any
+from azero.match.compiled import MatchGames, make_match, replay
 from azero.match.external import Pairing
 from azero.match.games import MatchGame
 from azero.match.referee import PLAYED_OUT
@@ -128,15 +128,9 @@ def _margins(game: Game, actions: Sequence[tuple[int, ...]]) -> list[float | Non
     """Return Black's lead at the end of every game of Go; None of other games."""
     if not isinstance(game, Go):
         return [None] * len(actions)
-    table = np.full((game.max_moves, len(actions)), -1, np.int32)
-    for column, moves in enumerate(actions):
-        table[: len(moves), column] = moves
-
-    def score(moves: jax.Array) -> jax.Array:
-        def play(state: Any, action: jax.Array) -> tuple[Any, None]:
-            return step_if_any(game, state, action), None
-
-        return game.score(jax.lax.scan(play, game.init(), moves)[0])
-
-    margins: list[float | None] = np.asarray(jax.jit(jax.vmap(score, in_axes=1))(table)).tolist()
+    table = np.full((len(actions), game.max_moves), -1, np.int32)
+    for row, moves in zip(table, actions, strict=True):
+        row[: len(moves)] = moves
+    score = jax.jit(lambda table: jax.vmap(game.score)(replay(cast(Game, game), table)))
+    margins: list[float | None] = np.asarray(score(table)).tolist()
     return margins

@@ -19,6 +19,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from azero import mesh as meshes
+from azero.games.batching import repeat_state
 from azero.games.game import Game
 from azero.match.score import MatchResult, Tally
 from azero.search.batched.reuse import NewTreesFn
@@ -88,8 +89,6 @@ class _Turn(NamedTuple):
 
     player: Array
     """int32[]: 0 is A, 1 is B"""
-    place: Array
-    """int32[]: the player's index in the trees"""
     recent: Array
     params: PyTree
     key: Array
@@ -233,10 +232,19 @@ class Match:
         )
 
 
-def step_if_any(game: Game, state: PyTree, action: Array) -> PyTree:
-    """Return the state after `action`; -1 is no move."""
-    played = game.step(state, jnp.maximum(action, 0))
-    return jax.tree.map(lambda new, old: jnp.where(action >= 0, new, old), played, state)
+def replay(game: Game, actions: Array) -> PyTree:
+    """Return states[B] after the moves int32[B, T] of games from their beginning; -1 is no move."""
+
+    def play(state: PyTree, action: Array) -> PyTree:
+        played = game.step(state, jnp.maximum(action, 0))
+        return jax.tree.map(lambda new, old: jnp.where(action >= 0, new, old), played, state)
+
+    states = repeat_state(game.init(), len(actions))
+    if not actions.shape[1]:
+        return states
+    return jax.lax.scan(
+        lambda states, column: (jax.vmap(play)(states, column), None), states, actions.T
+    )[0]
 
 
 def _compile(
@@ -269,13 +277,7 @@ def _start(
     game: Game, start_trees: Callable[[int], PyTree], half: int, keys: Array, openings: Array
 ) -> _Carry:
     """Return all games after their openings int32[half, T], the same for both halves."""
-    state = game.init()
-    states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (half, *jnp.shape(leaf))), state)
-    if openings.shape[1]:
-        play_opening = jax.vmap(functools.partial(step_if_any, game))
-        states = jax.lax.scan(
-            lambda states, actions: (play_opening(states, actions), None), states, openings.T
-        )[0]
+    states = replay(game, openings)
     ply, recent = (openings >= 0).sum(axis=1, dtype=jnp.int32), jnp.full((half, 2), -1)
     return _Carry(states, states, ply, keys, recent, recent, start_trees(half))
 
@@ -350,9 +352,8 @@ def _think(
     the first half."""
     take_turn = functools.partial(_take_turn, game, temperature_moves, carry.ply, step)
     key, key_a, key_b = jax.random.split(carry.keys[0], 3)
-    zero, one = jnp.int32(0), jnp.int32(1)
-    a = _Turn(zero, zero, carry.a_recent, params_a, key_a, carry.a_to_move)
-    b = _Turn(one, one, carry.b_recent, params_b, key_b, carry.b_to_move)
+    a = _Turn(jnp.int32(0), carry.a_recent, params_a, key_a, carry.a_to_move)
+    b = _Turn(jnp.int32(1), carry.b_recent, params_b, key_b, carry.b_to_move)
     if search_a is search_b:
         both = jax.tree.map(lambda *pair: jnp.stack(pair), a, b)
         trees, played = jax.lax.scan(functools.partial(take_turn, search_a), carry.trees, both)
@@ -361,7 +362,7 @@ def _think(
         )
     else:
         a_trees, (a_moves, a_states) = take_turn(search_a, carry.trees[0], a)
-        b_trees, (b_moves, b_states) = take_turn(search_b, carry.trees[1], b._replace(place=zero))
+        b_trees, (b_moves, b_states) = take_turn(search_b, carry.trees[1], b)
         trees = (a_trees, b_trees)
     a_recent, b_recent = (
         jnp.stack([recent[:, 1], moves.action], axis=1)
@@ -390,7 +391,8 @@ def _take_turn(
         return None, move(None)[:2]
 
     def index(leaf: Array) -> tuple[Array | int, ...]:
-        return (0, turn.place, (step + turn.player) % 2, *[0] * (leaf.ndim - 3))
+        # Where the trees are of one player, the slices begin at 0: JAX clamps the index.
+        return (0, turn.player, (step + turn.player) % 2, *[0] * (leaf.ndim - 3))
 
     def read(leaf: Array) -> Array:
         shape = leaf.shape[3:]

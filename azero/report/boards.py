@@ -99,8 +99,18 @@ def draw_board(game: StoredGame, boards: Sequence[str] | None = None) -> str:
     return _frame(game, f"position after {len(game.actions)} moves", stones)
 
 
+def _set_up(board: np.ndarray) -> tuple[StoredGame, list[str]]:
+    """Return a game without moves on a board int8[H, W], and the board's stones as SVG."""
+    rows, columns = board.shape
+    game = StoredGame("go", (rows, columns), (), (0.0, 0.0))
+    return game, [
+        _draw_stone(game, point, "X" if value > 0 else "O", None, False)
+        for point, value in enumerate(board.reshape(-1).tolist())
+        if value
+    ]
+
+
 def draw_position(
-    shape: tuple[int, int],
     board: np.ndarray,
     moves: Sequence[int],
     first_colour: int,
@@ -110,28 +120,21 @@ def draw_position(
     instead.
 
     Args:
-      shape: rows and columns.
       board: int8[H, W], 1 for Black's stones, -1 for White's.
       moves: the line, as actions; its stones are numbered from 1, passes and points that are taken
         by then are left out.
       first_colour: 0 if Black begins it, else 1.
       played: the move that was played, marked with a cross; None or a pass marks nothing.
     """
-    game = StoredGame("go", shape, (), (0.0, 0.0))
-    rows, columns = shape
-    stones = [
-        _draw_stone(game, point, "X" if value > 0 else "O", None, False)
-        for point, value in enumerate(board.reshape(-1).tolist())
-        if value
-    ]
-    shown = {point for point, value in enumerate(board.reshape(-1).tolist()) if value}
+    game, stones = _set_up(board)
+    shown = set(np.flatnonzero(board).tolist())
     for step, action in enumerate(moves):
-        if action < rows * columns and action not in shown:
+        if action < board.size and action not in shown:
             shown.add(action)
             stones.append(
                 _draw_stone(game, action, "XO"[(first_colour + step) % 2], step + 1, step == 0)
             )
-    if played is not None and played < rows * columns:
+    if played is not None and played < board.size:
         x, y = centre(game, played)
         arm = CELL * 0.26
         stones.append(
@@ -150,12 +153,7 @@ def draw_labels(board: np.ndarray, labels: Mapping[int, float], label: str) -> s
       label: what the board is called where it is not seen.
     """
     rows, columns = board.shape
-    game = StoredGame("go", (rows, columns), (), (0.0, 0.0))
-    drawn = [
-        _draw_stone(game, point, "X" if value > 0 else "O", None, False)
-        for point, value in enumerate(board.reshape(-1).tolist())
-        if value
-    ]
+    game, drawn = _set_up(board)
     best = max(labels, key=lambda action: labels[action], default=None)
     for action, number in labels.items():
         if action >= rows * columns or number < 0.5:
@@ -177,13 +175,7 @@ def draw_ownership(board: np.ndarray, ownership: np.ndarray) -> str:
       board: int8[H, W], 1 for Black's stones, -1 for White's.
       ownership: float[H, W], from 1 for Black to -1 for White.
     """
-    rows, columns = board.shape
-    game = StoredGame("go", (rows, columns), (), (0.0, 0.0))
-    drawn = [
-        _draw_stone(game, point, "X" if value > 0 else "O", None, False)
-        for point, value in enumerate(board.reshape(-1).tolist())
-        if value
-    ]
+    game, drawn = _set_up(board)
     for point, owner in enumerate(ownership.reshape(-1).tolist()):
         (x, y), side = centre(game, point), CELL * LARGEST_SQUARE * abs(owner) ** 0.5
         drawn.append(

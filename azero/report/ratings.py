@@ -59,16 +59,14 @@ def rate(
     if as_json:
         console.print(json.dumps(_plain(fit, draws)), soft_wrap=True, markup=False, highlight=False)
         return fit
-    console.print(
-        matches_table("matches", [(*match.names, match.result.total) for match in matches])
-    )
-    console.print(ratings_table("ratings", fit.ratings))
+    console.print(matches_table([(*match.names, match.result.total) for match in matches]))
+    console.print(ratings_table(fit.ratings))
     for line in _notes(fit, results, draws):
         console.print(line, soft_wrap=True)
     return fit
 
 
-def ratings_table(title: str, ratings: Iterable[Rating]) -> Table:
+def ratings_table(ratings: Iterable[Rating]) -> Table:
     """Return a table of players and their ratings."""
     rows = [
         (
@@ -81,10 +79,10 @@ def ratings_table(title: str, ratings: Iterable[Rating]) -> Table:
         )
         for rating in ratings
     ]
-    return make_table(title, ("player", "Elo", "+-", "95%", "games", "score"), rows)
+    return make_table("ratings", ("player", "Elo", "+-", "95%", "games", "score"), rows)
 
 
-def matches_table(title: str, matches: Iterable[tuple[str, str, Tally]]) -> Table:
+def matches_table(matches: Iterable[tuple[str, str, Tally]]) -> Table:
     """Return a table of matches: two players, and the first one's result."""
     cells = [
         (
@@ -99,7 +97,7 @@ def matches_table(title: str, matches: Iterable[tuple[str, str, Tally]]) -> Tabl
         for first, second, total in matches
     ]
     return make_table(
-        title, ("player", "against", "wins", "draws", "losses", "score", "95%"), cells
+        "matches", ("player", "against", "wins", "draws", "losses", "score", "95%"), cells
     )
 
 

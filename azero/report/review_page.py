@@ -139,8 +139,7 @@ def _player(review: Review, name: str, colour: int) -> dict[str, Any]:
 
 
 def _mistake(review: Review, move: ReviewedMove) -> dict[str, Any]:
-    shape, line = review.record.board_shape, move.line[:SHOWN_LINE]
-    board = draw_position(shape, move.board, line, move.colour, move.action)
+    board = draw_position(move.board, move.line[:SHOWN_LINE], move.colour, move.action)
     return _row(review, move) | {"board": Markup(board)}
 
 

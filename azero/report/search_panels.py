@@ -92,7 +92,7 @@ def _boards(found: SearchedPosition) -> list[tuple[str, str]]:
     """Return the panels: titles and boards."""
     game, analysis = found.position.game, found.analysis
     assert isinstance(game, Go)
-    shape, board = game.board_shape, game.board(found.position.state)
+    board = game.board(found.position.state)
     moves, total = analysis.moves, max(1, sum(move.visits for move in analysis.moves))
     policy = {
         action: float(share)
@@ -114,7 +114,7 @@ def _boards(found: SearchedPosition) -> list[tuple[str, str]]:
     line = moves[0].line if moves else ()
     return [
         *((name, draw_labels(board, labels, name)) for name, labels in panels),
-        ("f  principal variation", draw_position(shape, board, line, found.position.to_play, None)),
+        ("f  principal variation", draw_position(board, line, found.position.to_play, None)),
     ]
 
 

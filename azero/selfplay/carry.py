@@ -7,6 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from azero.games.batching import repeat_state
 from azero.games.game import Game
 from azero.search.search import PreviousSearch
 from azero.selfplay.settings import SelfplayConfig
@@ -52,9 +53,7 @@ def new_games(
     """Return `count` games before their first move, each at one of the states[P] `starts` or,
     without them, at the game's own beginning."""
     if starts is None:
-        states = jax.tree.map(
-            lambda leaf: jnp.broadcast_to(leaf, (count, *jnp.shape(leaf))), game.init()
-        )
+        states = repeat_state(game.init(), count)
     else:
         index = jax.random.randint(
             jax.random.fold_in(key, 1), (count,), 0, jax.tree.leaves(starts)[0].shape[0]

@@ -15,6 +15,7 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
 from azero import mesh as meshes
+from azero.games.batching import repeat_state
 from azero.games.game import Game
 from azero.search.search import SearchFn
 from azero.selfplay.trajectory import HostArray
@@ -245,10 +246,8 @@ def make_result_sampler(game: Game, search: SearchFn) -> Callable[[PyTree, Array
 
 def _starter(game: Game, mesh: Mesh) -> Callable[[int], PyTree]:
     """Return the compiled function count -> states[count] before the first move."""
-
-    def start(count: int) -> PyTree:
-        return jax.tree.map(
-            lambda leaf: jnp.broadcast_to(leaf, (count, *jnp.shape(leaf))), game.init()
-        )
-
-    return jax.jit(start, static_argnums=0, out_shardings=meshes.batch_sharded(mesh))
+    return jax.jit(
+        lambda count: repeat_state(game.init(), count),
+        static_argnums=0,
+        out_shardings=meshes.batch_sharded(mesh),
+    )

@@ -123,15 +123,10 @@ class ResignCalibration:
         allowed = math.ceil(self._max_false_positives * self.games) - 1
         return float(min(np.sort(self._points)[allowed], HIGHEST))
 
-    def false_positives(self, threshold: float | None = None) -> float:
-        """Return the share of the games in the window that `threshold` (by default the current one)
-        would have resigned wrongly; 0 without games."""
-        threshold = self.threshold if threshold is None else threshold
-        return float((self._points < np.float32(threshold)).mean()) if self.games else 0.0
-
-    def curve(self, thresholds: np.ndarray) -> np.ndarray:
-        """Return the share of false positives at each threshold, for a plot."""
-        return np.array([self.false_positives(float(threshold)) for threshold in thresholds])
+    def false_positives(self) -> float:
+        """Return the share of the games in the window that the threshold would have resigned
+        wrongly; 0 without games."""
+        return float((self._points < np.float32(self.threshold)).mean()) if self.games else 0.0
 
     def state(self) -> dict[str, np.ndarray]:
         """Return what a checkpoint needs: float32[window] points, oldest first, and how many of

@@ -81,16 +81,6 @@ def words_of(action: np.ndarray, weight: np.ndarray) -> np.ndarray:
     )
 
 
-def split_words(words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Host side: return the actions int16[...] and weights float32[...] of words uint32[...]; -1
-    and 0 where there is no move."""
-    low = (words & 0xFFFF).astype(np.uint16)
-    weight = np.where(
-        words >= _IS_HALF, low.view(np.float16).astype(np.float32), low.astype(np.float32)
-    )
-    return np.where(words > 0, (words >> 16) & 0x7FFF, -1).astype(np.int16), weight
-
-
 def policy_room(game: Game) -> int:
     """Return how many moves a policy target of `game` can have: at most as many as are legal."""
     return min(game.num_actions, game.max_legal_actions)

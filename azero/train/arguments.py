@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
 import tyro
 
@@ -100,15 +100,33 @@ def parse_arguments(experiment: Experiment, argv: Sequence[str] | None = None) -
                 )
             except ValueError as error:
                 raise ValueError(f"--{table}.name is {error}") from error
-    default = Arguments(settings=settings)
+    return parse_flags(Arguments(settings=settings), experiment.name, experiment.title, argv)
+
+
+class _HasWorkdir(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def workdir(self) -> Path | None: ...
+
+
+A = TypeVar("A", bound=_HasWorkdir)
+
+
+def parse_flags(default: A, name: str, title: str, argv: Sequence[str]) -> A:
+    """Return `default` with the flags in `argv` of experiment `name`, and a working directory.
+
+    Raises:
+      ValueError: the working directory is a bucket. (A wrong flag ends the process with an error.)
+    """
     arguments = tyro.cli(
-        Arguments,
-        prog=f"python -m azero.experiments.{experiment.name}",
-        description=experiment.title,
+        type(default),
+        prog=f"python -m azero.experiments.{name}",
+        description=title,
         default=default,
         args=argv,
     )
-    workdir = arguments.workdir if arguments.workdir is not None else Path("runs") / experiment.name
+    workdir = arguments.workdir or Path("runs") / name
     if str(workdir).startswith(_BUCKETS):
         raise ValueError(
             f"--workdir {workdir}: the working directory must be in the file system; mount the "

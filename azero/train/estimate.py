@@ -175,7 +175,8 @@ def device_flops() -> float:
     return peak * UTILISATION * len(devices)
 
 
-def _measured_cpu_flops(size: int = 1024) -> float:
+def _measured_cpu_flops() -> float:
+    size = 1024
     product = jax.jit(lambda a: a @ a)
     matrix = jnp.ones((size, size), jnp.float32)
     product(matrix).block_until_ready()

@@ -37,11 +37,11 @@ def test_every_console_is_made_in_one_place() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_names_are_shown_as_they_are(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     console = make_console(width=200)
-    ratings = ratings_table("ratings", [Rating(name, 0.0, -9.0, 9.0, 5.0, 3, 0.5)])
+    ratings = ratings_table([Rating(name, 0.0, -9.0, 9.0, 5.0, 3, 0.5)])
     for table in (
         make_table("table", (name,), [(name,)]),
         facts_table("facts", {name: name}),
-        matches_table("matches", [(name, name, Tally(1, 1, 1))]),
+        matches_table([(name, name, Tally(1, 1, 1))]),
         ratings,
     ):
         console.print(table)

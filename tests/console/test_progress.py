@@ -153,11 +153,9 @@ def test_tables_show_every_cell() -> None:
     console = _console()
     console.print(make_table("speeds", ("engine", "steps/s"), [("azero", 68_500), ("pgx", None)]))
     console.print(facts_table("machine", {"cores": 2, "gpu": False}))
-    console.print(matches_table("matches", [("new", "old", Tally(15, 0, 5))]))
+    console.print(matches_table([("new", "old", Tally(15, 0, 5))]))
     console.print(
-        ratings_table(
-            "ratings", fit_elo([PairResult("old", "new", 25, 0, 75, alternating=True)]).ratings
-        )
+        ratings_table(fit_elo([PairResult("old", "new", 25, 0, 75, alternating=True)]).ratings)
     )
     text = _output(console)
     for piece in ("68,500", "pgx", "-", "cores", "no", "75.0%", "53 to 89%", "189", "old"):

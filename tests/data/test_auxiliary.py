@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from policy_words import split_words
 from replay_games import Strip, random_games
 
 from azero.data.files import DamagedFileError
@@ -15,7 +16,6 @@ from azero.data.sample import unpack
 from azero.data.settings import ReplayConfig
 from azero.data.shard import HORIZONS, pack_games, pack_positions, read_shard, write_shard
 from azero.games.table import make
-from azero.selfplay.targets import split_words
 from azero.selfplay.trajectory import Games
 
 

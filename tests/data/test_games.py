@@ -9,12 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from policy_words import split_words
 
 from azero.data.replay import Replay
 from azero.data.sample import unpack
 from azero.data.settings import ReplayConfig
 from azero.games.table import make
-from azero.selfplay.targets import split_words, words_of
+from azero.selfplay.targets import words_of
 from azero.selfplay.trajectory import Games
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from needs import require_module
+from policy_words import split_words
 from record_files import EXPERT, FILTERS, GAME, HALVES, import_to, write_mixed
 from rich.console import Console
 
@@ -27,7 +28,6 @@ from azero.data.records.requests import ImportRequest, ShowRequest
 from azero.data.settings import ReplayConfig
 from azero.games.go.replaying import boards_of
 from azero.games.go.sgf import parse_games, read_games
-from azero.selfplay.targets import split_words
 
 
 @pytest.fixture(scope="module")

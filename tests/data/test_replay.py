@@ -9,12 +9,13 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from policy_words import split_words
 from replay_games import GAME, Strip, assert_equal, fill, open_replay, random_games
 
 from azero.data.replay import Replay
 from azero.data.sample import unpack
 from azero.data.settings import ReplayConfig
-from azero.selfplay.targets import split_words, words_of
+from azero.selfplay.targets import words_of
 
 
 def test_uniform_over_positions(tmp_path: Path) -> None:

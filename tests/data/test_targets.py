@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from policy_words import split_words
 from replay_games import GAME, Strip, assert_equal, fill, open_replay, random_games
 
 from azero import mesh as mesh_lib
@@ -31,7 +32,6 @@ from azero.selfplay.targets import (
     dense_policy,
     policy_room,
     policy_words,
-    split_words,
     words_of,
 )
 from azero.selfplay.trajectory import Assembler, Games, select_games

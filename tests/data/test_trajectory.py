@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from policy_words import split_words
 from replay_games import random_chunk
 
-from azero.selfplay.targets import split_words, words_of
+from azero.selfplay.targets import words_of
 from azero.selfplay.trajectory import NO_NETWORK, Assembler, Games, Step
 
 COLUMNS = Games._fields[:7]

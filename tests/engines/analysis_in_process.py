@@ -15,9 +15,8 @@ class Client:
     def __init__(self, **options: Any) -> None:
         self.messages: list[dict[str, Any]] = []
         self.game = GoGame(lambda game: UniformThinker(game, **options), (5, 5))
-        self.engine = AnalysisEngine(
-            self.game, lambda text: self.messages.append(json.loads(text)), visits=12, name="net"
-        )
+        self.engine = AnalysisEngine(self.game, lambda text: self.messages.append(json.loads(text)))
+        self.engine.describe("net", visits=12)
 
     def send(self, *queries: Any) -> None:
         for query in queries:

@@ -17,11 +17,11 @@ from rich.console import Console
 from azero.data.records.recorded import ImportTally, pack_records
 from azero.evaluate.accuracy import (
     Outcomes,
-    by_move,
     clustered_mean,
     make_scorer,
     score_positions,
     summarise,
+    summarise_by_move,
 )
 from azero.games.go.rules import Go
 from azero.games.go.sgf import read_games
@@ -55,8 +55,8 @@ def test_a_hand_made_case():
         and whole.top5.value == pytest.approx(5 / 6)
         and whole.value_error.value == pytest.approx(0.25)
     )
-    bands = {band.moves: band for band in by_move(result)}
-    assert list(bands) == ["1-10", "11-30", "251-"]
+    bands = {band.moves: band for band in summarise_by_move(result)}
+    assert list(bands) == ["all", "1-10", "11-30", "251-"] and bands["all"] == whole
     assert (
         bands["1-10"].top1.value == 0.5
         and bands["11-30"].top5.value == 0

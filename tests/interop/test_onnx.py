@@ -120,24 +120,28 @@ def test_onnx_runtime_agrees(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["sep-plain", "pooled"])
-def test_openvino_agrees(name: str, tmp_path: Path) -> None:
+def test_openvino_agrees(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_module("openvino")
+    monkeypatch.setattr("azero.interop.onnx_file.num_cores", lambda: 2)
     variables, config = network(*FAMILIES[name])
     file = tmp_path / "network.onnx"
     write_onnx(file, variables, config)
-    openvino = OnnxNetwork(file, "openvino", threads=2, dtype="float32")
+    openvino = OnnxNetwork(file, "openvino", dtype="float32")
     assert openvino.config == config
     for count in (1, 4):
         planes = planes_of(config, count)
         check_close(openvino.outputs(planes), outputs(variables, config, planes))
 
 
-def test_a_batch_is_split_over_the_threads(tmp_path: Path) -> None:
+def test_a_batch_is_split_over_the_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     variables, config = network(*FAMILIES["one block"])
     file = tmp_path / "network.onnx"
     write_onnx(file, variables, config)
     planes = planes_of(config, 6)
-    whole, split = OnnxNetwork(file, threads=1), OnnxNetwork(file, threads=3)
+    monkeypatch.setattr("azero.interop.onnx_file.num_cores", lambda: 1)
+    whole = OnnxNetwork(file)
+    monkeypatch.setattr("azero.interop.onnx_file.num_cores", lambda: 3)
+    split = OnnxNetwork(file)
     check_close(split.outputs(planes), whole.outputs(planes))
     check_close(split.outputs(planes[:4]), whole.outputs(planes[:4]))
 
@@ -220,7 +224,9 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     variables, config = network(*FAMILIES["dual-res"])
     write_onnx(file, variables, config)
     whole = file.read_bytes()
-    for content in (b"", b"not a network", whole[: len(whole) // 2]):
+    damaged = whole.replace(b'{"game"', b'["game"')
+    assert damaged != whole
+    for content in (b"", b"not a network", whole[: len(whole) // 2], damaged):
         file.write_bytes(content)
         with pytest.raises(ValueError, match=r"x\.onnx") as error:
             OnnxNetwork(file)

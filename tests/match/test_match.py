@@ -13,7 +13,7 @@ from azero.match.compiled import _compile, _think, make_match
 from azero.match.score import MatchResult, Tally, wilson_interval
 from azero.mesh import make_mesh
 from azero.search.batched.reuse import make_new_trees
-from azero.search.leaf import rollout_leaf
+from azero.search.leaf import uniform_leaf
 from azero.search.search import SearchFn
 from azero.search.settings import PuctConfig
 
@@ -127,7 +127,7 @@ def test_more_simulations_win_at_tictactoe() -> None:
 
     def search(simulations: int) -> SearchFn:
         return PuctConfig(num_simulations=simulations, dirichlet_fraction=0.0).build(
-            game, rollout_leaf(game)
+            game, uniform_leaf(game)
         )
 
     result = make_match(game, search(64), search(1), 64, temperature_moves=1, moves_per_chunk=10)(

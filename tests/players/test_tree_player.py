@@ -270,7 +270,10 @@ class TestAnalysis:
         thinker.think(Position.start(TICTACTOE), Limits(playouts=4 * most))
         root = thinker._tree.root
         assert root is not None and thinker._tree.num_nodes <= most
-        assert 0.2 * (1 << 20) < root.store.used_bytes <= 1 << 20
+        nodes, moves, edges, _ = root.store.columns.counts.tolist()
+        states = nodes * root.store.states[0].nbytes
+        used = states + (nodes - 1) * root.store.bytes_of(0, 0) + root.store.bytes_of(moves, edges)
+        assert 0.2 * (1 << 20) < used <= 1 << 20
         big = player()
         big.limit_memory(64)
         assert big._settings.max_nodes > 60 * most

@@ -26,7 +26,7 @@ def test_chess_from_a_given_position_with_black_to_move() -> None:
     game = StoredGame(
         "chess",
         (8, 8),
-        actions_of(chess_text.board_of_fen(fen), chess_text.parse_uci, "a4a3 b1a1"),
+        actions_of(chess_text.board_of_fen(fen), lambda board, name: board.uci[name], "a4a3 b1a1"),
         (1.0, -1.0),
         start=fen,
     )
@@ -46,7 +46,10 @@ def test_shogi_has_pieces_in_hand_and_turned_ones() -> None:
         "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
     )
     game = StoredGame(
-        "shogi", (9, 9), actions_of(board, shogi_text.parse_usi, "7g7f 3c3d 8h2b+"), (0.0, 0.0)
+        "shogi",
+        (9, 9),
+        actions_of(board, lambda board, name: board.usi[name], "7g7f 3c3d 8h2b+"),
+        (0.0, 0.0),
     )
     drawn = follow(game)
     assert drawn.names == ["7g7f", "3c3d", "8h2b+"]
@@ -62,7 +65,10 @@ def test_animal_shogi() -> None:
     board = animal_text.board_of_sfen(animal_text.START)
     drawn = follow(
         StoredGame(
-            "animal_shogi", (4, 3), actions_of(board, animal_text.parse_move, "b2b3"), (0.0, 0.0)
+            "animal_shogi",
+            (4, 3),
+            actions_of(board, lambda board, name: board.names[name], "b2b3"),
+            (0.0, 0.0),
         )
     )
     assert drawn.boards == ["gle.c..C.ELG", "gle.C....ELG"]

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from azero.games.table import make
-from azero.search.leaf import rollout_leaf, uniform_leaf
+from azero.search.leaf import uniform_leaf
 from azero.search.settings import PuctConfig
 
 
 @pytest.mark.parametrize(
     ("size", "value", "openings", "make_leaf"),
     [
-        ((1, 3), 3.0, {1}, rollout_leaf),  # the centre takes everything, the edges lose by 3
+        ((1, 3), 3.0, {1}, uniform_leaf),  # the centre takes everything, the edges lose by 3
         ((2, 2), 1.0, {0, 1, 2, 3}, uniform_leaf),  # any point, decided by superko
     ],
 )

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from kept_reference import KeptReference, hashing_leaf
+from policy_words import split_words
 
 from azero import mesh as mesh_lib
 from azero.games.table import make
@@ -16,7 +17,7 @@ from azero.search.settings import PuctConfig
 from azero.selfplay.chunks import in_chunks
 from azero.selfplay.selfplay import make_selfplay, to_host
 from azero.selfplay.settings import SelfplayConfig
-from azero.selfplay.targets import countable, split_words
+from azero.selfplay.targets import countable
 from azero.selfplay.trajectory import Assembler
 
 GAME = make("tictactoe")

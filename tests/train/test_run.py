@@ -17,6 +17,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from policy_words import split_words
 from rich.console import Console
 from small_runs import digests, quiet_run, tictactoe, tiny
 
@@ -27,7 +28,6 @@ from azero.data.rows import read_rows
 from azero.distributed import EXIT_INTERRUPTED
 from azero.experiment import NAMES, load
 from azero.search.settings import PuctConfig
-from azero.selfplay.targets import split_words
 from azero.settings import Config
 from azero.train.main import main
 from azero.train.programs import Programs

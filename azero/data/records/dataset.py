@@ -165,9 +165,7 @@ class Dataset:
         records = open_manifest(self.directory / split).records
         return [records[index] for index in sorted(records)]
 
-    def open_split(
-        self, split: str, game: Game, config: ReplayConfig, memory: int | None = None
-    ) -> Replay:
+    def open_split(self, split: str, game: Game, config: ReplayConfig) -> Replay:
         """Open a split for sampling from all its positions, checksums verified; arguments as of
         `Replay.open`.
 
@@ -192,7 +190,6 @@ class Dataset:
             dataclasses.replace(config, window_games=games),
             self.slots,
             {**state, "num_games": games, "num_positions": positions},
-            memory=memory,
             rows_per_position=self.rows_per_position,
         )
 

@@ -191,7 +191,7 @@ def query_boardsize(call: Call) -> str:
 
 def list_stones(call: Call) -> str:
     """list_stones COLOUR (GNU Go)."""
-    wanted = -1 if call.colour(0) else 1
+    wanted = -1 if call.colour() else 1
     points = np.flatnonzero(call.game.board.reshape(-1) == wanted).tolist()
     return " ".join(map(call.format_vertex, points))
 

@@ -71,10 +71,10 @@ class Call:
         if len(self.words) < count:
             raise CommandError(f"syntax error: {what} needed")
 
-    def colour(self, index: int) -> int:
-        """Return 0 for Black, 1 for White."""
-        self.need(index + 1, "a colour")
-        return parse_colour(self.words[index])
+    def colour(self) -> int:
+        """Return the colour that is the first argument: 0 for Black, 1 for White."""
+        self.need(1, "a colour")
+        return parse_colour(self.words[0])
 
     def vertex(self, index: int) -> int:
         """Return the action of a vertex of the current board, or pass."""

@@ -46,13 +46,11 @@ class GtpEngine(ServedGame["GoGame"]):
         game: GoGame | Background[GoGame],
         settings: Settings,
         write: Callable[[str], None],
-        name: str = "azero",
     ) -> None:
         """Serve `game`, which may still be loading: questions about the engine itself are answered
         meanwhile. Answers go to `write`."""
         super().__init__(game)
         self.settings = settings
-        self.name = name
         self.has_quit = False
         self._write = write
         self._own_commands = _administration(self)
@@ -121,7 +119,7 @@ def _administration(engine: GtpEngine) -> dict[str, Callable[[list[str]], str]]:
 
     return {
         "protocol_version": lambda words: "2",
-        "name": lambda words: engine.name,
+        "name": lambda words: "azero",
         "version": lambda words: __version__,
         "list_commands": lambda words: "\n".join(engine.known_commands()),
         "known_command": known_command,

@@ -15,7 +15,7 @@ from azero.players.thinking import Restriction, ThinkOptions
 
 def play(call: Call) -> str:
     """play COLOUR VERTEX."""
-    colour, action = call.colour(0), call.vertex(1)
+    colour, action = call.colour(), call.vertex(1)
     try:
         call.game.play(colour, action)
     except ValueError as error:
@@ -36,7 +36,7 @@ def undo(call: Call) -> str:
 
 def genmove(call: Call) -> str:
     """genmove COLOUR: search, play a move and return it."""
-    colour = call.colour(0) if call.words else call.game.position.to_play
+    colour = call.colour() if call.words else call.game.position.to_play
     return finish_move(call, colour, choose_move(call.game, call.settings, colour))
 
 
@@ -52,13 +52,13 @@ def finish_move(call: Call, colour: int, choice: Choice) -> str:
 
 def reg_genmove(call: Call) -> str:
     """reg_genmove COLOUR: the move, which is not played; never a resignation."""
-    choice = choose_move(call.game, call.settings, call.colour(0), may_resign=False)
+    choice = choose_move(call.game, call.settings, call.colour(), may_resign=False)
     return call.format_vertex(choice.action)
 
 
 def genmove_cleanup(call: Call) -> str:
     """kgs-genmove_cleanup COLOUR: no pass while the opponent has dead stones on the board."""
-    colour = call.colour(0)
+    colour = call.colour()
     status = judge(call.game.board)
     others_dead = status.dead & (call.game.board == (1 if colour else -1))
     position = call.game.with_turn(colour)
@@ -105,13 +105,13 @@ def final_status_list(call: Call) -> str:
 
 def is_legal(call: Call) -> str:
     """is_legal COLOUR VERTEX (GNU Go): 1 or 0."""
-    colour, action = call.colour(0), call.vertex(1)
+    colour, action = call.colour(), call.vertex(1)
     return str(int(call.game.with_turn(colour).legal[action]))
 
 
 def all_legal(call: Call) -> str:
     """all_legal COLOUR (GNU Go): the points."""
-    position = call.game.with_turn(call.colour(0))
+    position = call.game.with_turn(call.colour())
     return " ".join(map(call.format_vertex, np.flatnonzero(position.legal[:-1]).tolist()))
 
 
@@ -173,7 +173,7 @@ def _clock(kind: str, words: list[str]) -> Clock | None:
 def time_left(call: Call) -> str:
     """time_left COLOUR SECONDS STONES: in byo-yomi STONES counts stones (Canadian) or periods
     (Japanese, as KGS has it); 0 is main time."""
-    colour = call.colour(0)
+    colour = call.colour()
     call.need(3, "a colour, seconds and stones")
     seconds, stones = parse_number(call.words[1]), parse_integer(call.words[2], 0, 10**9)
     call.settings.set_time_left(colour, max(0.0, seconds), stones)

@@ -41,8 +41,6 @@ class AnalysisEngine(ServedGame["GoGame"]):
         write: Callable[[str], None],
         *,
         visits: int = 400,
-        name: str = "azero",
-        report_as: str = "BLACK",
     ) -> None:
         """Make an engine that answers through `write`.
 
@@ -51,13 +49,11 @@ class AnalysisEngine(ServedGame["GoGame"]):
             engine itself are answered meanwhile.
           write: takes lines, from two threads.
           visits: of queries that do not say.
-          name: of the network.
-          report_as: BLACK, WHITE or SIDETOMOVE: whose the reported values are.
         """
         super().__init__(game)
         self._write = write
-        self._defaults = {"maxVisits": visits, "reportAnalysisWinratesAs": report_as}
-        self._name = name
+        self._defaults = {"maxVisits": visits, "reportAnalysisWinratesAs": "BLACK"}
+        self._name = "azero"
         self._waiting: list[tuple[int, int, Turn]] = []
         self._current: Turn | None = None
         self._count = 0

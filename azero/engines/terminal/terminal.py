@@ -30,6 +30,8 @@ GO_HELP = """  D4, b2 ...   play there (columns are letters, rows count from bel
   score        the score as it stands, dead stones removed
   save FILE    write the game as SGF
 """
+RESIGN_THRESHOLD = -0.95
+"""The network resigns at a value of this or less."""
 
 
 class Terminal:
@@ -42,7 +44,6 @@ class Terminal:
         console: Console,
         *,
         human: int = 0,
-        resign_threshold: float = -0.95,
         show: Callable[[Position], None] | None = None,
     ) -> None:
         """Prepare a game.
@@ -52,14 +53,12 @@ class Terminal:
           limits: of the network's thinking, for its moves and for hints.
           console: where to write.
           human: 0 if the person moves first, else 1.
-          resign_threshold: the network gives up below this value.
           show: shows a position; None prints the board.
         """
         self._session = session
         self._limits = limits
         self._console = console
         self._human = human
-        self._resign_threshold = resign_threshold
         self._show = show or (lambda position: console.print(draw_board(position)))
         self._winner: int | None = None
         self._has_resigned = False
@@ -133,7 +132,7 @@ class Terminal:
             return
         with self._console.status("thinking ..."):
             analysis = self._session.think(self._position, self._limits)
-        if analysis.value <= self._resign_threshold and analysis.visits > 1:
+        if analysis.value <= RESIGN_THRESHOLD and analysis.visits > 1:
             self._resign(1 - self._human)
             return
         action = best_action(self._position, analysis)

@@ -50,7 +50,6 @@ class UciEngine(ServedGame["MoveGame"]):
         write: LineWriter,
         *,
         visits: int | None = None,
-        name: str = "azero",
         has_draws: bool = False,
     ) -> None:
         """Serve `game`, which may still be loading: only a search waits for it. `visits`
@@ -58,7 +57,6 @@ class UciEngine(ServedGame["MoveGame"]):
         loss, draw and win."""
         super().__init__(game)
         self.dialect = dialect
-        self.name = name
         self.options = UciOptions(
             [option for option in dialect.options if has_draws or option != SHOW_WDL]
         )
@@ -151,7 +149,7 @@ class UciEngine(ServedGame["MoveGame"]):
         self._say(f"info string {printable}")
 
     def _identify(self, words: list[str]) -> None:
-        self._say(f"id name {self.name} {__version__}\nid author the azero authors")
+        self._say(f"id name azero {__version__}\nid author the azero authors")
         for line in self.options.describe():
             self._say(line)
         self._say(f"{self.dialect.name}ok")

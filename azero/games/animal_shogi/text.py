@@ -287,17 +287,6 @@ def format_move(board: AnimalShogiBoard, action: int) -> str:
     return start + _name(board.view(square + FILES * forward + files)) + ("+" if promotes else "")
 
 
-def parse_move(board: AnimalShogiBoard, name: str) -> int:
-    """Return the legal action with this name.
-
-    Raises:
-      ValueError: there is none; the name and the position are quoted.
-    """
-    if name not in board.names:
-        raise ValueError(f"{name!r} is not a legal move in {format_sfen(board)}")
-    return board.names[name]
-
-
 def _name(square: int) -> str:
     return "abc"[square % FILES] + str(square // FILES + 1)
 

@@ -161,17 +161,6 @@ def format_uci(board: ChessBoard, action: int) -> str:
     )
 
 
-def parse_uci(board: ChessBoard, name: str) -> int:
-    """Return the legal action with this name in UCI.
-
-    Raises:
-      ValueError: there is none; the name and the position are quoted.
-    """
-    if name not in board.uci:
-        raise ValueError(f"{name!r} is not a legal move in UCI notation in {format_fen(board)}")
-    return board.uci[name]
-
-
 def format_san(board: ChessBoard, action: int) -> str:
     """Return a legal move in standard algebraic notation: Nf3, exd6, O-O, e8=Q+, Qh4# (PGN
     standard, section 8.2.3)."""

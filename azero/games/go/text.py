@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 LETTERS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
@@ -74,19 +72,3 @@ def format_diagram(board: np.ndarray, mark: int | None = None) -> str:
             text = f"{text[:place]}({text[place + 1]}){text[place + 3 :]}"
         lines.append(f"{height - row:>2}{text}{height - row}")
     return "\n".join([*lines, lines[0]])
-
-
-def parse_diagram(lines: Sequence[str]) -> np.ndarray:
-    """Return the board int8[H, W] of rows of X (Black), O (White) and dots; blanks do not matter.
-
-    Raises:
-      ValueError: a row has another length or another letter.
-    """
-    values = {"X": 1, "O": -1, ".": 0, "+": 0}
-    rows = ["".join(line.split()).upper() for line in lines]
-    for row in rows:
-        if len(row) != len(rows[0]) or not set(row) <= set(values):
-            raise ValueError(
-                f"{row!r} is not a board row of {len(rows[0])} letters out of X, O and '.'"
-            )
-    return np.array([[values[letter] for letter in row] for row in rows], np.int8)

@@ -30,7 +30,6 @@ __all__ = [
     "format_fen",
     "format_uci",
     "parse_fen",
-    "parse_uci",
 ]
 
 START = "rnbqk/ppppp/5/PPPPP/RNBQK w - - 0 1"
@@ -170,17 +169,6 @@ def format_uci(board: MinichessBoard, action: int) -> str:
         + _name(board.view(square + SIZE * ranks + files))
         + LETTERS[positions.QUEEN if is_queening else promotion].lower().strip(".")
     )
-
-
-def parse_uci(board: MinichessBoard, name: str) -> int:
-    """Return the legal action with this name in UCI.
-
-    Raises:
-      ValueError: there is none; the name and the position are quoted.
-    """
-    if name not in board.uci:
-        raise ValueError(f"{name!r} is not a legal move in UCI notation in {format_fen(board)}")
-    return board.uci[name]
 
 
 def _name(square: int) -> str:

@@ -42,7 +42,6 @@ NUM_FRAMES = 8
 """Positions in the planes (AZ, supplement: T = 8)."""
 PLANES_PER_FRAME = 45
 NUM_PLANES = PLANES_PER_FRAME * NUM_FRAMES + 2
-COLOUR, TOTAL = 360, 361
 TOTAL_SCALE = 512.0
 
 

@@ -4,13 +4,13 @@ side only."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from azero.games.quoting import shorten
 from azero.games.shogi.position import KINDS
 from azero.games.shogi.records import MoveList, ShogiGame, winner_of
-from azero.games.shogi.sfen import START, digits_of, format_hands, parse_square, square_of_digits
-from azero.games.shogi.text import ShogiBoard, board_of_sfen, format_usi, letter_of
+from azero.games.shogi.sfen import START, format_hands, parse_square, square_of_digits
+from azero.games.shogi.text import letter_of
 
 PIECES = dict(zip((letter_of(code) for code in KINDS), "歩香桂銀角飛金玉と杏圭全馬龍", strict=True))
 """Kinds as on boards and in moves."""
@@ -181,73 +181,3 @@ def _hand(value: str) -> dict[str, int]:
         count = (10 if "十" in item else 0) + (NUMERALS.index(units) + 1 if units else 0)
         hand[_LETTERS[item[0]]] = count or 1
     return hand
-
-
-def format_move(board: ShogiBoard, action: int, last_square: str = "") -> str:
-    """Return a legal move in KIF notation: ７六歩(77), ５五角打.
-
-    It is 同　歩(23) on `last_square`, where the last move went, in USI.
-    """
-    usi = format_usi(board, action)
-    file, rank = map(int, digits_of(usi[2:4]))
-    where = "同　" if usi[2:4] == last_square else f"{DIGITS[file - 1]}{NUMERALS[rank - 1]}"
-    if usi[1] == "*":
-        return f"{where}{PIECES[usi[0]]}打"
-    piece = PIECES[board.pieces[parse_square(usi[:2])].upper()]
-    return f"{where}{piece}{'成' if usi.endswith('+') else ''}({digits_of(usi)})"
-
-
-def format_kif(
-    actions: Sequence[int], sfen: str = START, black: str = "", white: str = "", ending: str = ""
-) -> str:
-    """Return a game as KIF text.
-
-    Args:
-      actions: legal moves, as in `azero.games.shogi.moves`.
-      sfen: start position.
-      black, white: names of the players.
-      ending: last word, such as 投了; none if empty.
-    """
-    board = board_of_sfen(sfen)
-    known = {start: name for name, start in HANDICAPS.items()}
-    lines = [f"手合割：{known[sfen]}"] if sfen in known else _diagram(board)
-    lines += [f"先手：{black}", f"後手：{white}", "手数----指手---------消費時間--"]
-    last_square = ""
-    for number, action in enumerate(actions, 1):
-        lines.append(f"{number:>4} {format_move(board, action, last_square)}")
-        last_square = format_usi(board, action)[2:4]
-        board = board.after(action)
-    return "\n".join([*lines, *([f"{len(actions) + 1:>4} {ending}"] if ending else []), ""])
-
-
-def _diagram(board: ShogiBoard) -> list[str]:
-    def hand(pieces: dict[str, int]) -> str:
-        names = (
-            PIECES[letter]
-            + ("" if count == 1 else "十" * (count // 10) + ("", *NUMERALS)[count % 10])
-            for letter, count in reversed(pieces.items())
-            if count
-        )
-        return "　".join(names) or "なし"
-
-    def cell(piece: str) -> str:
-        return ("v" if piece.islower() else " ") + PIECES[piece.upper()] if piece else " ・"
-
-    black, white = board.hands
-    ranks = [
-        "|"
-        + "".join(cell(board.pieces[9 * rank + file]) for file in range(9))
-        + f"|{NUMERALS[8 - rank]}"
-        for rank in range(8, -1, -1)
-    ]
-    edge = "+---------------------------+"
-    side = ["後手番"] if board.is_white else []
-    return [
-        f"後手の持駒：{hand(white)}",
-        "  ９ ８ ７ ６ ５ ４ ３ ２ １",
-        edge,
-        *ranks,
-        edge,
-        f"先手の持駒：{hand(black)}",
-        *side,
-    ]

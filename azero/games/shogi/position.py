@@ -25,7 +25,6 @@ PAWN, LANCE, KNIGHT, SILVER, BISHOP, ROOK, GOLD, KING = range(1, 9)
 """Codes of the kinds; a promoted piece has PROMOTED added. The bits of a code are the bit planes of
 a frame."""
 PROMOTED = 8
-HORSE, DRAGON = BISHOP + PROMOTED, ROOK + PROMOTED
 KINDS = tuple(range(1, 15))
 HAND_KINDS = (PAWN, LANCE, KNIGHT, SILVER, BISHOP, ROOK, GOLD)
 SET_SIZES = {PAWN: 18, LANCE: 4, KNIGHT: 4, SILVER: 4, BISHOP: 2, ROOK: 2, GOLD: 4, KING: 2}
@@ -41,7 +40,7 @@ HAND_BITS = {
 }
 """Where a hand's word has the count of each kind: first bit, number of bits."""
 
-BOARD_WORDS, FRAME_WORDS = 15, 18
+FRAME_WORDS = 18
 WHITE_BIT, PLIES_BIT = 3, 4
 
 

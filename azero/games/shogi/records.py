@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from azero.games.shogi.sfen import START
 from azero.games.shogi.text import ShogiBoard, board_of_sfen, format_sfen
 
-WINNERS = ("black", "white", "draw", "")
-"""Results; empty for an unknown one."""
-
 
 @dataclass(frozen=True)
 class ShogiGame:
@@ -25,7 +22,7 @@ class ShogiGame:
     actions: tuple[int, ...]
     """as in `azero.games.shogi.moves`"""
     winner: str
-    """one of WINNERS"""
+    """black, white or draw; empty if unknown"""
     ending: str = ""
     """why it ended, in the words of the format (%TORYO, 投了); empty if not given"""
 

@@ -147,17 +147,6 @@ def format_usi(board: ShogiBoard, action: int) -> str:
     return start + square_name(board.view(square + SIZE * forward + files)) + promotion
 
 
-def parse_usi(board: ShogiBoard, name: str) -> int:
-    """Return the legal action with this name in USI.
-
-    Raises:
-      ValueError: there is none; the name and the position are quoted.
-    """
-    if name not in board.usi:
-        raise ValueError(f"{name!r} is not a legal move in USI notation in {format_sfen(board)}")
-    return board.usi[name]
-
-
 def format_diagram(board: ShogiBoard) -> str:
     """Return the board from Black's side with coordinates, the pieces in hand of both, and the SFEN
     below it."""

@@ -157,11 +157,6 @@ class ParallelTree:
         self.deepest = 0
         """The longest of them."""
 
-    @property
-    def is_full(self) -> bool:
-        """Whether the tree has reached its limit of nodes; a move of the root frees some."""
-        return self.num_nodes >= self._settings.max_nodes
-
     def clear(self) -> None:
         """Drop the tree; its memory is kept for the next one."""
         if self._store is not None:

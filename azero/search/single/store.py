@@ -32,13 +32,6 @@ class Store:
         """Return the memory of a node with this many moves and edges, without its state."""
         return NODE.itemsize + moves * 6 + edges * EDGE.itemsize
 
-    @property
-    def used_bytes(self) -> int:
-        """The memory that the tree takes."""
-        nodes, moves, edges, _ = self.columns.counts.tolist()
-        rest = self.bytes_of(moves, edges) - NODE.itemsize
-        return nodes * (self.states[0].nbytes + NODE.itemsize) + rest
-
     def clear(self) -> None:
         """Drop the tree; the memory is kept for the next one."""
         self.columns.counts[:] = 0

@@ -21,6 +21,7 @@ from azero.evaluate.accuracy import Mean, clustered_mean, predict_positions
 from azero.games.game import Game
 from azero.games.go.rollouts.playouts import Rollouts, Starts
 from azero.games.go.rules import Go
+from azero.match.compiled import replay
 from azero.match.matches import MatchRequest, play_match
 from azero.match.score import MatchResult
 from azero.report.paper import claim, format_mean
@@ -41,8 +42,8 @@ from azero.train.alphago2016.stages import Outcome, StageContext
 from azero.train.alphago2016.value_games import SelfPlayer, sampler
 from azero.types import Array, PyTree
 
-SampleFn = Callable[[Array, PyTree], Array]
-"""(key, states[B]) -> the result float32[B] of one rollout each, for Black."""
+SampleFn = Callable[[PyTree], Array]
+"""states[B] -> the result float32[B] of one rollout each, for Black."""
 
 
 def measure_strength(context: StageContext) -> Outcome:
@@ -145,10 +146,9 @@ def measure_value_by_move(context: StageContext) -> Outcome:
             Progress(settings.rollouts, console=context.console, unit="rollout") as progress,
             progress.working(name),
         ):
-            keys = jax.random.split(jax.random.key(context.settings.seed), settings.rollouts)
             outcomes = np.zeros((settings.rollouts, len(position)))
-            for number, key in enumerate(keys):
-                outcomes[number] = np.where(to_play == 0, 1, -1) * np.asarray(sample(key, states))
+            for number in range(settings.rollouts):
+                outcomes[number] = np.where(to_play == 0, 1, -1) * np.asarray(sample(states))
                 progress.update({"iteration": number + 1})
         noise = outcomes.var(axis=0, ddof=1) / settings.rollouts
         errors[name] = (np.square(results - outcomes.mean(axis=0)) - noise) / 4
@@ -194,21 +194,10 @@ def replay_positions(game: Go, rows: HostArray, position: HostArray) -> tuple[Py
     starts = np.flatnonzero(rows["ply"] == 0)
     first = starts[np.searchsorted(starts, position, "right") - 1]
     lengths = position - first
-    actions = np.full((int(lengths.max(initial=0)), len(position)), -1, np.int32)
-    for column, (start, length) in enumerate(zip(first, lengths, strict=True)):
-        actions[:length, column] = rows["action"][start : start + length]
-
-    def move(states: PyTree, played: Array) -> tuple[PyTree, None]:
-        following = jax.vmap(game.step)(states, jnp.maximum(played, 0))
-        keep = jax.vmap(
-            lambda is_move, new, old: jax.tree.map(lambda a, b: jnp.where(is_move, a, b), new, old)
-        )
-        return keep(played >= 0, following, states), None
-
-    start = jax.tree.map(
-        lambda leaf: jnp.broadcast_to(leaf, (len(position), *jnp.shape(leaf))), game.init()
-    )
-    states = jax.jit(lambda start, actions: jax.lax.scan(move, start, actions)[0])(start, actions)
+    actions = np.full((len(position), int(lengths.max(initial=0))), -1, np.int32)
+    for row, start, length in zip(actions, first, lengths, strict=True):
+        row[:length] = rows["action"][start : start + length]
+    states = jax.jit(functools.partial(replay, cast(Game, game)))(actions)
     seen = np.asarray(jax.vmap(game.pack_frame)(states))
     agrees = (seen == rows["frame"][position]).all(axis=1)
     return states, agrees & (np.asarray(states.to_play) == rows["to_play"][position])
@@ -221,17 +210,24 @@ def _samplers(context: StageContext, game: Go) -> Iterator[tuple[str, SampleFn]]
     for name, params in (("uniform rollouts", even), ("fast rollouts", variables["params"])):
         yield name, _rollout_sampler(game, params, context.settings.seed)
     for name, stage in (("SL rollouts", "policy"), ("RL rollouts", "reinforce")):
-        player = SelfPlayer(*load_variables(context.directory(stage)))
-        search, params = sampler(player, mesh_lib.make_mesh())
-        yield name, functools.partial(make_result_sampler(cast(Game, game), search), params)
+        yield name, _policy_sampler(context, game, stage)
+
+
+def _policy_sampler(context: StageContext, game: Go, stage: str) -> SampleFn:
+    """Return what plays the stage's `rollouts` games by its policy network."""
+    player = SelfPlayer(*load_variables(context.directory(stage)))
+    search, params = sampler(player, mesh_lib.make_mesh())
+    play = make_result_sampler(cast(Game, game), search)
+    settings = context.settings
+    keys = iter(jax.random.split(jax.random.key(settings.seed), settings.by_move.rollouts))
+    return lambda states: play(params, next(keys), states)
 
 
 def _rollout_sampler(game: Go, params: PyTree, seed: int) -> SampleFn:
     """Return what plays rollouts by the policy with the parameters `params`."""
     rollouts = Rollouts(game.board_shape, params, seed=seed)
 
-    def sample(key: Array, states: PyTree) -> Array:
-        del key  # rollouts draw by their own seed
+    def sample(states: PyTree) -> Array:
         leads = rollouts.begin(Starts.of(states, game.num_points))().leads
         return jnp.sign(jnp.asarray(leads - game.komi, jnp.float32))
 

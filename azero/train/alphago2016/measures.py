@@ -12,7 +12,7 @@ import numpy as np
 
 from azero.checkpoint import load_settings
 from azero.data.records.dataset import Dataset
-from azero.evaluate.accuracy import Accuracy, clustered_mean, evaluate_network
+from azero.evaluate.accuracy import Accuracy, clustered_mean, predict_positions, summarise
 from azero.match.matches import MatchRequest, play_match
 from azero.match.score import MatchResult
 from azero.report.paper import Comparison, claim, format_mean
@@ -62,7 +62,7 @@ def held_out(data: Dataset, most: int, split: str = "test") -> tuple[HostArray, 
 
 def look(context: StageContext, network: Path, rows: HostArray, position: HostArray) -> Accuracy:
     """Return how well a network predicts the positions int64[P] of packed rows [T]."""
-    return evaluate_network(network, rows, position, context.console)[0]
+    return summarise(predict_positions(network, rows, position, context.console))
 
 
 def _accuracy(

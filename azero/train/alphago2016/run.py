@@ -35,7 +35,7 @@ from azero.train.alphago2016.figures import FIGURES
 from azero.train.alphago2016.lee import iterate_value_networks
 from azero.train.alphago2016.measures import MEASURES as TABLES
 from azero.train.alphago2016.stages import BUILDERS, Outcome, StageContext, prepare_data
-from azero.train.arguments import Overlays, under_overlays
+from azero.train.arguments import Overlays, parse_flags, under_overlays
 from azero.train.estimate import LIFETIME_SECONDS, device_flops
 from azero.train.hosts import describe_devices, hold_workdir
 from azero.train.stopping import end_with_status
@@ -98,20 +98,11 @@ def parse(experiment: AlphaGoExperiment, argv: Sequence[str] | None = None) -> A
     """Return the settings of `experiment` under the overlay and the overrides of the command line.
 
     Raises:
-      ValueError: the overlay is wrong.
+      ValueError: the overlay is wrong, or the working directory is a bucket.
     """
     argv = list(sys.argv[1:] if argv is None else argv)
     default = AlphaGoArguments(settings=under_overlays(experiment.config, argv))
-    arguments = tyro.cli(
-        AlphaGoArguments,
-        prog=f"python -m azero.experiments.{experiment.name}",
-        description=experiment.title,
-        default=default,
-        args=argv,
-    )
-    return dataclasses.replace(
-        arguments, workdir=arguments.workdir or Path("runs") / experiment.name
-    )
+    return parse_flags(default, experiment.name, experiment.title, argv)
 
 
 def run(

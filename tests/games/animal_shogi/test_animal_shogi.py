@@ -25,7 +25,7 @@ def played(sfen: str, *names: str):
         game,
         game.from_sfen(sfen),
         names,
-        lambda state, name: text.parse_move(text.board_of_state(state), name),
+        lambda state, name: text.board_of_state(state).names[name],
         BATCH,
     )
 
@@ -170,7 +170,7 @@ def test_text() -> None:
     board = text.board_of_sfen(text.START)
     assert text.format_sfen(board) == text.START
     assert sorted(board.names) == ["b1a2", "b1c2", "b2b3", "c1c2"]
-    after = board.after(text.parse_move(board, "b2b3"))
+    after = board.after(board.names["b2b3"])
     assert text.format_diagram(after).splitlines() == [
         "second player in hand: -",
         "4 g l e",
@@ -207,8 +207,6 @@ def test_bad_sfen(sfen: str, reason: str) -> None:
     assert repr(sfen) in str(caught.value)
 
 
-def test_bad_moves_and_options() -> None:
-    with pytest.raises(ValueError, match="'b2b4' is not a legal move in gle/1c1/1C1/ELG b - 1"):
-        text.parse_move(text.board_of_sfen(text.START), "b2b4")
+def test_bad_options() -> None:
     with pytest.raises(ValueError, match="max_moves 0: allowed are 1 to"):
         make("animal_shogi", max_moves=0)

@@ -2,6 +2,7 @@
 in `azero.games.go.alphago2016.features`; slow and simple."""
 
 import sys
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,6 +11,31 @@ from azero.games.go.setup import chains
 
 sys.setrecursionlimit(10_000)
 """Long ladders take several calls a move."""
+
+
+class Layer(NamedTuple):
+    """A feature's planes."""
+
+    name: str
+    first: int
+    size: int
+
+
+LAYERS = (
+    Layer("stone colour", 0, 3),
+    Layer("ones", 3, 1),
+    Layer("turns since", 4, 8),
+    Layer("liberties", 12, 8),
+    Layer("capture size", 20, 8),
+    Layer("self-atari size", 28, 8),
+    Layer("liberties after move", 36, 8),
+    Layer("ladder capture", 44, 1),
+    Layer("ladder escape", 45, 1),
+    Layer("sensibleness", 46, 1),
+    Layer("zeros", 47, 1),
+    Layer("player colour", 48, 1),
+)
+"""AG16 Extended Data Table 2."""
 
 
 def around(point, shape):

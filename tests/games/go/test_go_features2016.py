@@ -6,12 +6,12 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from slow_features import planes_of
+from diagrams import parse_diagram
+from slow_features import LAYERS, planes_of
 
 from azero.bench.rules import boards_of
-from azero.games.go.alphago2016.features import LAYERS, PLANE_COUNTS
+from azero.games.go.alphago2016.features import PLANE_COUNTS
 from azero.games.go.rules import Go
-from azero.games.go.text import parse_diagram
 from azero.games.table import make
 
 DATA = Path(__file__).parent / "data"

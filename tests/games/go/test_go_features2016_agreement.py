@@ -7,10 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from slow_features import planes_of
+from slow_features import LAYERS, planes_of
 
 from azero.bench.rules import boards_of
-from azero.games.go.alphago2016.features import LAYERS
 from azero.games.go.rules import Go
 from azero.games.go.sgf import read_games
 

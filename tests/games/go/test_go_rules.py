@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from diagrams import parse_diagram
 
 from azero.games.go import stones, text
 from azero.games.go.rules import Go
@@ -17,7 +18,7 @@ from azero.games.go.state import GoState
 
 def position(diagram: str, to_play: str = "X", **options: Any) -> tuple[Go, GoState]:
     """A game that begins with the stones of a diagram."""
-    board = text.parse_diagram(diagram.split("/"))
+    board = parse_diagram(diagram.split("/"))
     game = Go(size=board.shape, **options)
     points = board.reshape(-1)
     return game, game.setup(

@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from diagrams import parse_diagram
 from needs import require_program
 
 from azero.games.go.scoring.life import pass_alive
 from azero.games.go.scoring.status import _divide_large_regions, area_of, judge
-from azero.games.go.text import format_vertex, parse_diagram
+from azero.games.go.text import format_vertex
 from azero.players.external import GtpProgram
 
 

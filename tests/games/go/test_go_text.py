@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
-import numpy as np
 import pytest
 
 from azero.games.go import text
@@ -38,11 +37,3 @@ def test_a_diagram_shows_the_board_and_the_last_move() -> None:
     state = game.step(game.step(game.init(), jnp.int32(0)), jnp.int32(4))
     assert game.format_board(state) == "   A B C\n 2 X . . 2\n 1 . O . 1\n   A B C"
     assert text.format_diagram(game.board(state), mark=4).splitlines()[2] == " 1 .(O). 1"
-    assert np.array_equal(text.parse_diagram(["X . .", ". O ."]), game.board(state))
-
-
-def test_bad_diagrams_are_quoted() -> None:
-    with pytest.raises(ValueError, match=r"'XQ' is not a board row of 2 letters"):
-        text.parse_diagram(["XO", "XQ"])
-    with pytest.raises(ValueError, match=r"'X' is not a board row of 2 letters"):
-        text.parse_diagram(["XO", "X"])

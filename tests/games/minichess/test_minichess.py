@@ -26,7 +26,7 @@ def played(fen: str, *names: str):
         game,
         game.from_fen(fen),
         names,
-        lambda state, name: text.parse_uci(text.board_of_state(state), name),
+        lambda state, name: text.board_of_state(state).uci[name],
         BATCH,
     )
 
@@ -165,7 +165,7 @@ def test_text() -> None:
     board = text.board_of_fen(text.START)
     assert text.format_fen(board) == text.START
     assert sorted(board.uci) == ["a2a3", "b1a3", "b1c3", "b2b3", "c2c3", "d2d3", "e2e3"]
-    after = board.after(text.parse_uci(board, "b1c3"))
+    after = board.after(board.uci["b1c3"])
     assert text.format_diagram(after).splitlines() == [
         "5 r n b q k",
         "4 p p p p p",
@@ -175,7 +175,7 @@ def test_text() -> None:
         "  a b c d e",
         "rnbqk/ppppp/2N2/PPPPP/R1BQK b - - 1 1",
     ]
-    assert text.parse_uci(after, "b4c3") == 49 * 6 + 4 * 1, (
+    assert after.uci["b4c3"] == 49 * 6 + 4 * 1, (
         "the pawn on the second rank and file b goes one step north-east"
     )
 
@@ -198,11 +198,6 @@ def test_bad_fen(fen: str, reason: str) -> None:
     assert repr(fen) in str(caught.value)
 
 
-def test_bad_moves_and_options() -> None:
-    with pytest.raises(
-        ValueError,
-        match="'e2e4' is not a legal move in UCI notation in rnbqk/ppppp/5/PPPPP/RNBQK w - - 0 1",
-    ):
-        text.parse_uci(text.board_of_fen(text.START), "e2e4")
+def test_bad_options() -> None:
     with pytest.raises(ValueError, match="max_moves 0: allowed are 1 to"):
         make("minichess", max_moves=0)

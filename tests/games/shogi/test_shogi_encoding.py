@@ -26,7 +26,7 @@ def observe():
 def play(sfen: str, usi: str = ""):
     state = GAME.from_sfen(sfen)
     for move in usi.split():
-        action = text.parse_usi(text.board_of_state(state), move)
+        action = text.board_of_state(state).usi[move]
         state = part(programs(GAME)[0](padded(stack([state])), np.full(BATCH, action, np.int32)), 0)
     return state
 
@@ -184,7 +184,7 @@ ACTIONS = [
 def test_actions(sfen: str, move: str, action: int) -> None:
     state = GAME.from_sfen(sfen)
     assert GAME.format_action(state, action) == move
-    assert text.parse_usi(text.board_of_state(state), move) == action
+    assert text.board_of_state(state).usi[move] == action
 
 
 def test_actions_off_the_board_have_names() -> None:

@@ -29,7 +29,7 @@ def play(start, moves: str):
     state = GAME.from_sfen(start) if isinstance(start, str) else start
     for move in moves.split():
         assert not int(state.ending), f"over before {move}"
-        action = text.parse_usi(text.board_of_state(state), move)
+        action = text.board_of_state(state).usi[move]
         state = part(programs(GAME)[0](padded(stack([state])), np.full(BATCH, action, np.int32)), 0)
     return state
 
@@ -221,9 +221,7 @@ def test_repetitions_count_as_far_back_as_the_option_says() -> None:
     game = make("shogi", repetition_moves=11)
     states = game.init()
     for name in (AROUND * 3).split():
-        states = game.step(
-            states, jax.numpy.int32(text.parse_usi(text.board_of_state(states), name))
-        )
+        states = game.step(states, jax.numpy.int32(text.board_of_state(states).usi[name]))
     assert ENDINGS[int(states.ending)] == "", "the first time is twelve moves ago"
 
 

@@ -92,7 +92,7 @@ def measured(records, monkeypatch, tmp_path) -> Outcome:
     monkeypatch.setattr(
         figures,
         "_samplers",
-        lambda context, game: [("black", lambda key, states: jnp.ones(len(states.to_play)))],
+        lambda context, game: [("black", lambda states: jnp.ones(len(states.to_play)))],
     )
 
     def predict(network, rows, position, console):

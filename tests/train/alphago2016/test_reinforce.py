@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from policy_words import split_words
 from rich.console import Console
 
 from azero.checkpoint import list_checkpoints, load_variables
@@ -26,7 +27,7 @@ from azero.networks.network import Network, Outputs
 from azero.networks.settings import Policy2016Config
 from azero.selfplay.policy_games import Trace
 from azero.selfplay.settings import SelfplayConfig
-from azero.selfplay.targets import split_words, words_of
+from azero.selfplay.targets import words_of
 from azero.settings import Config
 from azero.train.alphago2016.reinforce import Baseline, Reinforce, own_moves
 from azero.train.alphago2016.reinforce_run import make_reinforce_stage

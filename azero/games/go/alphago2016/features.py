@@ -24,7 +24,6 @@ Source: AG16 Extended Data Table 2. Choices the paper leaves open (as in RocAlph
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
 
 import jax.numpy as jnp
 
@@ -46,29 +45,6 @@ NUM_POLICY_PLANES = 48
 NUM_VALUE_PLANES = 49
 
 
-class Layer(NamedTuple):
-    """A feature's planes."""
-
-    name: str
-    first: int
-    size: int
-
-
-LAYERS = (
-    Layer("stone colour", 0, 3),
-    Layer("ones", 3, 1),
-    Layer("turns since", 4, 8),
-    Layer("liberties", 12, 8),
-    Layer("capture size", 20, 8),
-    Layer("self-atari size", 28, 8),
-    Layer("liberties after move", 36, 8),
-    Layer("ladder capture", 44, 1),
-    Layer("ladder escape", 45, 1),
-    Layer("sensibleness", 46, 1),
-    Layer("zeros", 47, 1),
-    Layer("player colour", 48, 1),
-)
-"""AG16 Extended Data Table 2."""
 LADDER_PLANE = 44
 """The first of the two planes of ladders."""
 PLANE_COUNTS = (4, 12, 20, NUM_POLICY_PLANES, NUM_VALUE_PLANES)
