@@ -228,7 +228,7 @@ def config_hash(config: Any) -> str:
 
 
 _RETIRED = {"selfplay.policy_slots": "policy targets hold every move that the search visits"}
-"""Settings that are no more, and why."""
+"""Settings that were removed, and why."""
 
 
 def _without_retired(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -256,12 +256,12 @@ def _overlay(
         name = key.replace("-", "_")
         if name not in hints and f"{prefix}{name}" in _RETIRED:
             raise ValueError(
-                f"{source}: there is no setting {prefix}{key} any more, for "
+                f"{source}: the setting {prefix}{key} was removed because "
                 f"{_RETIRED[f'{prefix}{name}']}; take the line out"
             )
         if isinstance(base, Kind) and base.is_elsewhere(name):
             raise ValueError(
-                f"{source}: {prefix}{key} is no setting of {base.name}, only of "
+                f"{source}: {prefix}{key} is not a setting of {base.name}, only of "
                 f"{', '.join(base.having(name))}"
             )
         if name not in hints:

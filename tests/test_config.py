@@ -93,7 +93,7 @@ def test_the_name_of_a_kind_decides_which_settings_there_are(tmp_path):
     path.write_text("[search]\nmax-considered = 4\n")
     with pytest.raises(
         ValueError,
-        match=r"o\.toml: search\.max-considered is no setting of puct, only of gumbel, mctx_gumbel",
+        match=r"o\.toml: search\.max-considered is not a setting of puct, only of gumbel, mctx_gumbel",
     ):
         load_overlay(path, base)
     with pytest.raises(
@@ -124,7 +124,7 @@ def test_a_setting_that_is_no_more_is_named_in_an_overlay_and_left_out_of_what_w
     path.write_text("[selfplay]\npolicy-slots = 48\n")
     with pytest.raises(
         ValueError,
-        match=r"overlay.toml: there is no setting selfplay.policy-slots any more, for policy "
+        match=r"overlay.toml: the setting selfplay.policy-slots was removed because policy "
         r"targets hold every move .*; take the line out",
     ):
         load_overlay(path, Config())

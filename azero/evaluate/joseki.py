@@ -100,7 +100,7 @@ def parse_sequence(text: str, size: int = 19) -> Corner:
     corners = corner_sequences(record, len(moves))
     if len(corners) != 1 or len(corners[0]) != len(moves):
         raise ValueError(
-            f"{text!r} is no corner sequence: it needs vertices of one quarter of a "
+            f"{text!r} is not a corner sequence: it needs vertices of one quarter of a "
             f"{size}x{size} board, such as Q16 O17 R14"
         )
     return corners[0]

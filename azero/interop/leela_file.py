@@ -118,7 +118,7 @@ def read_numbers(path: Path, layout: Layout) -> Iterator[np.ndarray]:
         try:
             array = np.loadtxt(io.BytesIO(words), np.float32, comments=None, ndmin=1, max_rows=1)
         except ValueError:
-            raise ValueError(f"{path}: line {number} is not of numbers alone") from None
+            raise ValueError(f"{path}: line {number} holds something other than numbers") from None
         if array.size != wanted:
             raise ValueError(f"{path}: line {number} has {array.size} numbers, not {wanted}")
         if not np.isfinite(array).all():
@@ -166,7 +166,7 @@ def _lines(path: Path) -> Iterator[bytes]:
             if not line:
                 return
             if len(line) > most or number > _MOST_LINES:
-                problem = "is too long" if len(line) > most else "is one too many"
+                problem = "is too long" if len(line) > most else "is one line too many"
                 raise ValueError(f"{path}: line {number} {problem} for a network of Leela Zero")
             if number <= 3:
                 counts.append(len(line.split()))

@@ -102,7 +102,7 @@ def check_heads(config: LearnerConfig, heads: frozenset[str]) -> None:
         if _weight(config, name) > 0 and name not in heads:
             raise ValueError(
                 f"learner.{setting.replace('_', '-')}: the network has no head {name!r} in this "
-                f"game; it has {', '.join(sorted(heads)) or 'policy and value alone'}"
+                f"game; it has {', '.join(sorted(heads)) or 'only policy and value'}"
             )
 
 

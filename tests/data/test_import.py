@@ -333,7 +333,7 @@ def test_show_draws_positions_and_says_where_they_are_from(mixed):
         and output.count("as move") == 2
         and "game" in output
     )
-    with pytest.raises(ValueError, match="is no data set"):
+    with pytest.raises(ValueError, match="is not a data set"):
         show(ShowRequest(Path(dataset.directory / "train")), console)
 
 

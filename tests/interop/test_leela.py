@@ -167,7 +167,7 @@ def test_damaged_files_give_one_line(tmp_path: Path) -> None:
     changed = {
         "number 2 of line 3 is nan": [*lines[:2], b"0 nan" + 6 * b" 0", *lines[3:]],
         "number 1 of line 4 is inf": [*lines[:3], b"1e99" + 7 * b" 0", *lines[4:]],
-        "line 4 is not of numbers alone": [*lines[:3], b"one" + 7 * b" 0", *lines[4:]],
+        "line 4 holds something other than numbers": [*lines[:3], b"one" + 7 * b" 0", *lines[4:]],
         "line 7 has 9 numbers, not 8": [*lines[:6], lines[6] + b" 1", *lines[7:]],
         "has 34 lines": lines[:-1],
         "has 36 lines": [*lines, b"0"],
@@ -176,7 +176,7 @@ def test_damaged_files_give_one_line(tmp_path: Path) -> None:
         "not ''": [],
         "line 1 is too long": [b"1" * 100],
         "line 2 is too long": [b"1", b"0 " * 10_000_000],
-        "line 8193 is one too many": [b"1", *[b"0"] * 9000],
+        "line 8193 is one line too many": [b"1", *[b"0"] * 9000],
     }
     damaged = {problem: b"\n".join(content) for problem, content in changed.items()}
     damaged["cannot be decompressed"] = packed[: len(packed) // 2]

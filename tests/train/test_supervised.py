@@ -207,7 +207,7 @@ def test_errors_are_lines(workdir, data, tmp_path, capsys):
     assert "--data DIR is a data set" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(load("sl9"), ["--workdir", str(tmp_path / "a"), "--data", str(tmp_path)])
-    assert "is no data set" in capsys.readouterr().err
+    assert "is not a data set" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(load("tictactoe"), ["--workdir", str(tmp_path / "a"), "--data", str(data)])
     assert "learns from its own games" in capsys.readouterr().err

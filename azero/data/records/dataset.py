@@ -90,7 +90,7 @@ class Dataset:
             )
         except FileNotFoundError:
             raise ValueError(
-                f"{directory} is no data set: there is no {DATASET} in it; azero data "
+                f"{directory} is not a data set: there is no {DATASET} in it; azero data "
                 f"import PATHS --out {directory} makes one"
             ) from None
         except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
