@@ -8,6 +8,7 @@ from typing import cast
 import jax
 import numpy as np
 
+from azero import mesh as meshes
 from azero.games.game import Game
 from azero.games.go.rules import Go
 from azero.games.settings import GameConfig
@@ -35,8 +36,8 @@ def play_rounds(
     pairs_per_round: int = PAIRS_PER_ROUND,
     is_over: Callable[[], bool] = lambda: False,
 ) -> Iterator[MatchGame]:
-    """Yield the games of `pairings`, round by round; the random numbers of a round depend on
-    `seed`, its first pair and its size.
+    """Yield the games of `pairings`, round by round, on all devices of this host; the random
+    numbers of a round depend on `seed`, its first pair, its size and the number of devices.
 
     Args:
       specs: the players.
@@ -60,6 +61,7 @@ def play_rounds(
         b.search,
         2 * size,
         temperature_moves=temperature_moves,
+        mesh=meshes.make_mesh(jax.local_devices()),
         new_trees=(a.new_trees, b.new_trees),
     )
     width = max(len(pairing.opening_moves) for pairing in pairings)

@@ -69,11 +69,13 @@ def _identity(side: dict[str, Any], match: dict[str, Any]) -> str:
     """Return what identifies a player of a match: its command, its checkpoint, and its search.
 
     Matches of former versions do not record the search. Between two networks it was the run's own,
-    in many games at once; in all others it was an engine's. Without visits there is none.
+    in many games at once; in all others it was an engine's. Without visits there is none. The
+    engine's exploration is recorded since it is no longer AlphaZero's.
     """
     words = [side["player"], side["iteration"]]
     if side.get("search") is not None:
         words += [f"{side['visits']} visits", side["search"]]
+        words += [f"pb-c-init {side['pb_c_init']}"] if "pb_c_init" in side else []
     elif is_network(side["player"]) and "visits=0" not in side["player"]:
         networks = all(is_network(other["player"]) for other in match["players"])
         at_once = networks and not match["command"].get("start_positions")

@@ -29,6 +29,8 @@ from azero.players.specs import (
 )
 from azero.players.thinking import Limits, describe_board
 from azero.players.uci_go import OWN_MOVES
+from azero.search.settings import PuctConfig
+from azero.search.single.selection import ENGINE as ENGINE_RULE
 from azero.settings import Config
 
 
@@ -52,10 +54,13 @@ class Side:
         }
         if not isinstance(self.spec, NetworkSpec):
             return facts
-        return facts | {
+        facts |= {
             "visits": self.spec.visits,
             "search": self.spec.search if self.spec.visits else None,
         }
+        if facts["search"] == ENGINE:
+            facts["pb_c_init"] = dict(self.spec.constants).get("pb_c_init", ENGINE_RULE.c_init)
+        return facts
 
 
 def plays_at_once(sides: Sequence[Side], plays_singly: bool) -> bool:
@@ -108,13 +113,16 @@ def restore_side(side: Side, facts: dict[str, Any], was_at_once: bool) -> Side:
     """Return the player as when the match began, with the checkpoint that was the newest then.
 
     Matches of earlier versions do not record their search. It was the run's in batched games
-    (`was_at_once`), otherwise the engine's.
+    (`was_at_once`), otherwise the engine's, which had AlphaZero's exploration.
     """
     if not isinstance(side.spec, NetworkSpec):
         return side
     spec = side.spec
     if not was_at_once and "search" not in facts:
         spec = dataclasses.replace(spec, search=ENGINE)
+    if spec.search == ENGINE and "pb_c_init" not in facts:
+        former = (("pb_c_init", PuctConfig.pb_c_init), *spec.constants)
+        spec = dataclasses.replace(spec, constants=tuple(dict(former).items()))
     if isinstance(spec, CheckpointSpec):
         spec = dataclasses.replace(spec, iteration=facts["iteration"])
     return dataclasses.replace(side, spec=spec, name=facts["name"])

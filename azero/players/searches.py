@@ -20,6 +20,7 @@ from azero.search.search import LeafFn
 from azero.search.settings import PuctConfig, Search, SearchConfig
 from azero.search.single.evaluator import Symmetries
 from azero.search.single.parallel import TreeSettings
+from azero.search.single.selection import ENGINE as ENGINE_RULE
 from azero.search.single.selection import Gumbel, rule_of
 from azero.settings import Config
 
@@ -97,7 +98,9 @@ def search_settings(config: Config, search: str, constants: Constants = ()) -> S
     """
     settings = match_settings(config)
     if search == ENGINE:
-        settings = PuctConfig(puct_form="alphazero", first_play="reduced").without_noise()
+        settings = PuctConfig(
+            puct_form="alphazero", first_play="reduced", pb_c_init=ENGINE_RULE.c_init
+        ).without_noise()
     elif search == "gumbel" and search != rule_name(settings):
         settings = settings.as_kind("gumbel").without_noise()
     elif search not in (TRAINED, rule_name(settings)):

@@ -8,9 +8,11 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import jax
 import pytest
+from jax.sharding import Mesh
 from rich.console import Console
 
 from azero.checkpoint.exported import write_exported
@@ -19,6 +21,7 @@ from azero.data.rows import RowFile, read_rows
 from azero.experiment import load
 from azero.games.go.sgf import read_games
 from azero.games.table import make
+from azero.match import batched, compiled
 from azero.match.arena import evaluation_row
 from azero.match.directory import read_match, read_match_games
 from azero.match.matches import play_match
@@ -28,6 +31,7 @@ from azero.match.score import MatchResult, Tally
 from azero.match.sides import read_sides, restore_side
 from azero.players.specs import RandomNetSpec
 from azero.report.ratings import rate, read_results
+from azero.search.single.selection import ENGINE
 
 SCRIPT = Path(__file__).parents[1] / "players" / "scripted_go.py"
 
@@ -278,7 +282,16 @@ def test_a_test_stops_a_match(tmp_path: Path) -> None:
     ), "and it stays stopped"
 
 
-def test_two_networks_play_in_rounds_and_go_on(tmp_path: Path) -> None:
+def test_two_networks_play_in_rounds_and_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meshes: list[Mesh] = []
+
+    def make_match(*arguments: Any, mesh: Mesh, **others: Any) -> Any:
+        meshes.append(mesh)
+        return compiled.make_match(*arguments, mesh=mesh, **others)
+
+    monkeypatch.setattr(batched, "make_match", make_match)
     (tmp_path / "openings.txt").write_text("a1 b2 c3\nb2\n")
     settings = {
         "games": 8,
@@ -290,6 +303,7 @@ def test_two_networks_play_in_rounds_and_go_on(tmp_path: Path) -> None:
         "random-net:tictactoe?visits=0", "random-net:tictactoe?visits=0&seed=3", **settings
     )  # type: ignore[arg-type]
     first, _ = play(wanted)
+    assert [mesh.size for mesh in meshes] == [len(jax.local_devices())]
     games = sorted(read_match_games(tmp_path / "match"), key=lambda game: game.number)
     assert [game.number for game in games] == list(range(1, 9)) and [
         game.num_opening_moves for game in games
@@ -547,6 +561,11 @@ def test_a_match_of_a_former_version_goes_on_as_it_was_played() -> None:
         "engine",
         "net",
     )
+    # The engine search had AlphaZero's exploration.
+    assert went_on.spec.constants == (("pb_c_init", 1.25),)
+    engine, _ = read_sides(dataclasses.replace(request, first="random-net:go9?search=engine"))
+    assert engine.facts["pb_c_init"] == ENGINE.c_init == 0.6
+    assert restore_side(engine, engine.facts, was_at_once=False) == engine
     assert (
         restore_side(side, old, was_at_once=True).spec
         == side.spec

@@ -30,7 +30,7 @@ _TINY = float(np.finfo(np.float32).tiny)
 class Puct:
     """Q + c P sqrt(N) / (1 + n), with values in [-1, 1].
 
-    The default is an engine's: AlphaZero's c, and a first-play reduction.
+    The default is AlphaZero's c with a first-play reduction.
     """
 
     form: Literal["alphago_zero", "alphazero"] = "alphazero"
@@ -230,8 +230,9 @@ class Gumbel:
 
 
 Rule = Puct | Gumbel | AlphaGo2016
-ENGINE = Puct()
-"""The rule of engines."""
+ENGINE = Puct(c_init=0.6)
+"""The rule of engines: AlphaZero's with half of its exploration, which plays better with the small
+networks that ship (docs/engines.md)."""
 
 
 def mean_values(node: Node) -> np.ndarray:
