@@ -141,8 +141,8 @@ class OnnxNetwork:
         outputs = self.outputs(planes)
         return outputs["logits"], outputs["value"]
 
-    def outputs(self, planes: np.ndarray) -> dict[str, np.ndarray]:
-        """Return all outputs by name.
+    def outputs(self, planes: jax.Array | np.ndarray) -> dict[str, np.ndarray]:
+        """Return all outputs by name, of planes [B, H, W, C].
 
         A batch is split over the threads, which is faster than a layer split over them; a batch
         that does not split evenly is evaluated by all of them together.
@@ -151,7 +151,8 @@ class OnnxNetwork:
         shape = (parts, len(planes) // parts, *planes.shape[1:])
         if shape not in self._programs:
             self._programs[shape] = self._make_programs(parts, self._threads, shape[1:])
-        answers = list(self._pool.map(_call, self._programs[shape], planes.reshape(shape)))
+        parted = np.asarray(planes, np.float32).reshape(shape)
+        answers = list(self._pool.map(_call, self._programs[shape], parted))
         return {name: np.concatenate([answer[name] for answer in answers]) for name in answers[0]}
 
 

@@ -47,7 +47,7 @@ class Side:
     @property
     def facts(self) -> dict[str, Any]:
         """Its entry in match.json."""
-        facts = {
+        facts: dict[str, Any] = {
             "name": self.name,
             "player": self.text,
             "iteration": self.spec.iteration if isinstance(self.spec, CheckpointSpec) else None,

@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 
 from azero.games.game import Game, Scored
-from azero.networks.network import Network, Outputs
+from azero.networks.network import Network
 from azero.search.single.packed import PackedPosition, pad_rows, states_of, unpack_state
 from azero.types import Array, PyTree
 
@@ -24,38 +25,63 @@ _REMEMBERED = 2_000
 """Positions whose estimates are kept: a search reports on the same ones many times."""
 
 
+class Heads(NamedTuple):
+    """The auxiliary heads of a network in use."""
+
+    names: frozenset[str]
+    evaluate: Callable[[Array], Mapping[str, Any]]
+    """planes [P, H, W, C] -> their outputs [P, ...]"""
+
+
+def network_heads(network: Network, params: PyTree) -> Heads:
+    """Return the heads of a network with inference parameters; those without any have no names."""
+    analyse = network.analyse
+    if analyse is None:
+        return Heads(frozenset(), lambda planes: {})
+    evaluate = jax.jit(lambda params, planes: analyse(params, planes).auxiliary)
+    return Heads(network.heads, functools.partial(evaluate, params))
+
+
 class Estimator(Generic[E]):
     """Estimates of packed positions, each from all symmetries of the board."""
 
     def __init__(
         self,
         game: Game,
-        analyse: Callable[[PyTree, Array], Outputs],
-        params: PyTree,
+        heads: Heads,
         estimate: Callable[[PyTree, Array, dict[str, Array]], PyTree],
     ) -> None:
         """Make the estimator; nothing is compiled yet.
 
         Args:
           game: the rules with which the network sees positions.
-          analyse: see `Network.analyse`.
-          params: its inference parameters.
-          estimate: (state, symmetries int32[S], auxiliary outputs [S, ...] of the position through
-            each symmetry) -> the estimate, of arrays.
+          heads: of the network.
+          estimate: (state, symmetries int32[S], outputs of the heads [S, ...] for the position
+            through each symmetry) -> the estimate, of arrays.
         """
-        self._params = params
         self._found: OrderedDict[bytes, E] = OrderedDict()
+        symmetries = jnp.arange(game.num_symmetries, dtype=jnp.int32)
 
-        def estimate_row(params: PyTree, row: Array) -> PyTree:
-            state = unpack_state(game, row)
-            planes = game.observe(state)
-            symmetries = jnp.arange(game.num_symmetries, dtype=jnp.int32)
-            turned = jax.vmap(game.transform_planes, in_axes=(None, 0))(planes, symmetries)
-            return estimate(state, symmetries, analyse(params, turned).auxiliary)
+        def turned_planes(row: Array) -> Array:
+            planes = game.observe(unpack_state(game, row))
+            return jax.vmap(game.transform_planes, in_axes=(None, 0))(planes, symmetries)
 
-        self._estimate = jax.jit(
-            lambda params, rows: jax.lax.map(lambda row: estimate_row(params, row), rows)
-        )
+        def estimate_row(row_and_outputs: tuple[Array, dict[str, Array]]) -> PyTree:
+            row, outputs = row_and_outputs
+            return estimate(unpack_state(game, row), symmetries, outputs)
+
+        observe = jax.jit(lambda rows: jnp.concatenate(jax.lax.map(turned_planes, rows)))
+        finish = jax.jit(functools.partial(jax.lax.map, estimate_row))
+
+        def estimate_rows(rows: Any) -> PyTree:
+            outputs = heads.evaluate(observe(rows))
+            by_row = {
+                name: leaf.reshape(len(rows), len(symmetries), *leaf.shape[1:])
+                for name, leaf in outputs.items()
+            }
+            return finish((rows, by_row))
+
+        self._estimate = estimate_rows
 
     def __call__(self, positions: Sequence[PackedPosition]) -> list[E]:
         """Return the estimates of `positions`."""
@@ -64,7 +90,7 @@ class Estimator(Generic[E]):
         for start in range(0, len(new), _BATCH):
             chunk = new[start : start + _BATCH]
             rows = pad_rows(states_of(chunk), 1 if len(chunk) == 1 else _BATCH)
-            estimates = jax.device_get(self._estimate(self._params, rows))
+            estimates = jax.device_get(self._estimate(rows))
             for index, position in enumerate(chunk):
                 self._found[position.content] = jax.tree.map(
                     lambda leaf, i=index: leaf[i] if leaf.ndim > 1 else float(leaf[i]), estimates
@@ -77,16 +103,16 @@ class Estimator(Generic[E]):
     def warm_up(self, position: PackedPosition) -> None:
         """Compile the programs."""
         for size in (1, _BATCH):
-            self._estimate(self._params, pad_rows(states_of([position]), size))
+            self._estimate(pad_rows(states_of([position]), size))
 
 
-def draws_estimator(game: Game, network: Network, params: PyTree) -> Estimator[float] | None:
+def draws_estimator(game: Game, heads: Heads) -> Estimator[float] | None:
     """Return the estimator of the probability of a draw; None where the network has one value, or
     the game is one of points, whose komi leaves hardly any draws."""
-    if network.analyse is None or "outcome" not in network.heads or isinstance(game, Scored):
+    if "outcome" not in heads.names or isinstance(game, Scored):
         return None
 
-    def draws(state: PyTree, symmetries: Array, heads: dict[str, Array]) -> Array:
-        return jax.nn.softmax(heads["outcome"], axis=-1)[:, 1].mean()
+    def draws(state: PyTree, symmetries: Array, outputs: dict[str, Array]) -> Array:
+        return jax.nn.softmax(outputs["outcome"], axis=-1)[:, 1].mean()
 
-    return Estimator(game, network.analyse, params, draws)
+    return Estimator(game, heads, draws)

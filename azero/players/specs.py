@@ -26,7 +26,7 @@ from azero.players.alphago2016 import FORM as APV_FORM
 from azero.players.alphago2016 import ApvSpec, apv_config, load_apv, parse_apv
 from azero.players.file_specs import FORMS as FILE_FORMS
 from azero.players.file_specs import LeelaSpec, OnnxSpec, load_onnx, search_words
-from azero.players.head_estimates import draws_estimator
+from azero.players.head_estimates import draws_estimator, network_heads
 from azero.players.play_style import PlayStyle
 from azero.players.points import points_estimator
 from azero.players.program_specs import FORMS as PROGRAM_FORMS
@@ -364,7 +364,7 @@ def load_thinker(
         style = style.with_visits(spec.visits, counts_new)
     leaf = with_eyes_last(config, game, symmetry_network_leaf(game, network.infer))
     evaluator = tree.make_evaluator(game, leaf, params, settings.seed)
-    name = with_search(spec, config, ENGINE).name
+    name, heads = with_search(spec, config, ENGINE).name, network_heads(network, params)
     return TreePlayer(
         game,
         evaluator,
@@ -372,8 +372,8 @@ def load_thinker(
         style=style,
         name=name,
         seed=settings.seed,
-        points=points_estimator(game, network, params),
-        draws=draws_estimator(game, network, params),
+        points=points_estimator(game, heads),
+        draws=draws_estimator(game, heads),
     )
 
 

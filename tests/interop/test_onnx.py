@@ -10,6 +10,7 @@ import pytest
 from needs import require_module
 
 from azero.checkpoint import load_variables
+from azero.checkpoint.exported import write_exported
 from azero.experiment import load
 from azero.games.settings import GameConfig
 from azero.interop.onnx_file import OnnxNetwork, write_onnx
@@ -21,7 +22,7 @@ from azero.networks.settings import (
 )
 from azero.players.file_specs import OnnxSpec
 from azero.players.player import Position
-from azero.players.specs import load_any_thinker, parse_player, resolve
+from azero.players.specs import CheckpointSpec, load_any_thinker, parse_player, resolve
 from azero.players.thinking import Limits
 from azero.settings import Config
 from azero.types import PyTree
@@ -199,6 +200,23 @@ def test_a_file_is_a_player(tmp_path: Path) -> None:
     assert player.think(position, Limits(visits=12)).visits == 12
     with pytest.raises(ValueError, match=r"takes visits=NUMBER and backend=onnxruntime\|openvino"):
         parse_player(f"onnx:{file}?search=engine")
+
+
+@pytest.mark.parametrize(("name", "method"), [("pooled", "points"), ("pooled, planes", "draws")])
+def test_a_file_estimates_what_its_network_does(name: str, method: str, tmp_path: Path) -> None:
+    variables, config = network(*FAMILIES[name])
+    write_onnx(tmp_path / "network.onnx", variables, config)
+    write_exported(tmp_path / "checkpoint", variables, 1, config)
+    found = []
+    for spec in (OnnxSpec(tmp_path / "network.onnx"), CheckpointSpec(tmp_path / "checkpoint")):
+        player = load_any_thinker(spec)
+        position = Position.start(player.game)
+        position = position.play(int(np.flatnonzero(position.legal)[0]))
+        estimate = getattr(player, f"estimate_{method}")
+        found.append(estimate(position, np.flatnonzero(position.legal)[:3].tolist()))
+    assert len(found[0]) == len(found[1]) >= 3
+    for ours, theirs in zip(*found, strict=True):
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-4), ours, theirs)
 
 
 def test_a_player_names_its_backend(tmp_path: Path) -> None:
