@@ -293,7 +293,8 @@ def _settings(command: dict[str, Any], player: dict[str, Any]) -> str:
     if player.get("visits") is not None:
         words.append(f"{player['visits']} visits")
     if player.get("search") is not None:
-        words.append(f"search {player['search']}")
+        explores = f" with pb-c-init {player['pb_c_init']}" if "pb_c_init" in player else ""
+        words.append(f"search {player['search']}{explores}")
     if command["komi"] is not None:
         words.append(f"komi {command['komi']:g}")
     if command["random_plies"]:
