@@ -218,27 +218,30 @@ def review_rows(review: Review) -> list[dict[str, object]]:
 
 
 def review_sgf(review: Review) -> str:
-    """Return the game as SGF with the win rates and leads as comments, and the better line as a
-    variation where a move gave something away."""
-    shape = review.record.board_shape
-    notes = [Note()] * (review.moves[0].number - 1)
+    """Return the game as SGF with the win rates and leads as comments, after the record's own, and
+    the better line as a variation where a move gave something away."""
+    record = review.record
+    notes = [Note(comment) for comment in record.comments or [""] * len(record.moves)]
     for move in review.moves:
-        lines = [
+        own = notes[move.number - 1].comment
+        lines = [own] if own else []
+        lines.append(
             f"Black wins {win_rate(move.black_value):.1f}% before this move; {move.visits} visits"
-        ]
+        )
         if move.action == move.best:
-            lines.append(f"{format_vertex(move.best, shape)} is the best move")
+            lines.append(f"{format_vertex(move.best, record.board_shape)} is the best move")
         else:
             lines.append(
-                f"best {format_vertex(move.best, shape)}; this one loses {50 * move.loss:.1f}%"
+                f"best {format_vertex(move.best, record.board_shape)}; this one loses "
+                f"{50 * move.loss:.1f}%"
             )
         if move.black_lead is not None:
             leader = "Black" if move.black_lead >= 0 else "White"
             lines.append(f"{leader} leads by {abs(move.black_lead):.1f} points after this move")
-        lines.append("line " + " ".join(format_vertex(action, shape) for action in move.line))
-        notes.append(Note("\n".join(lines), (move.line,) if move.loss > 0 else ()))
-    if review.stopped:
-        notes[-1] = Note(
-            f"{notes[-1].comment}\nthe review ends here: {review.stopped}", notes[-1].variations
-        )
-    return format_game(review.record, notes)
+        names = [format_vertex(action, record.board_shape) for action in move.line]
+        lines.append("line " + " ".join(names))
+        if review.stopped and move is review.moves[-1]:
+            lines.append(f"the review ends here: {review.stopped}")
+        variations = (move.line,) if move.loss > 0 else ()
+        notes[move.number - 1] = Note("\n".join(lines), variations)
+    return format_game(record, notes)

@@ -20,6 +20,9 @@ from azero.games.shogi.rules import Shogi
 from azero.players.player import Position
 from azero.types import PyTree
 
+MOST_BOARDS = 10_000
+"""Boards that are kept to name the moves of one search."""
+
 
 @dataclass(frozen=True)
 class MoveNotation:
@@ -58,11 +61,35 @@ class MoveNotation:
 
     def format_line(self, position: Position, actions: Sequence[int]) -> list[str]:
         """Return the names of moves that follow one another from `position` on."""
-        board, names = self.board_of(position.state), []
-        for index, action in enumerate(actions):
-            names.append(self.format_move(board, action))
-            board = board.after(action) if index + 1 < len(actions) else board
-        return names
+        return LineNames(self, position)(actions)
+
+
+class LineNames:
+    """Names the moves of lines from one position. Playing a move on the host takes milliseconds, so
+    the boards of earlier lines are kept."""
+
+    def __init__(self, notation: MoveNotation, position: Position) -> None:
+        self._notation = notation
+        self._first = notation.board_of(position.state)
+        self._boards: dict[tuple[int, ...], Any] = {}
+
+    def __call__(self, actions: Sequence[int]) -> list[str]:
+        """Return the names of moves that follow one another."""
+        return [
+            self._notation.format_move(self._after(tuple(actions[:index])), action)
+            for index, action in enumerate(actions)
+        ]
+
+    def _after(self, actions: tuple[int, ...]) -> Any:
+        """Return the board after `actions`."""
+        if not actions:
+            return self._first
+        if actions not in self._boards:
+            board = self._after(actions[:-1]).after(actions[-1])
+            if len(self._boards) >= MOST_BOARDS:
+                self._boards.clear()
+            self._boards[actions] = board
+        return self._boards[actions]
 
 
 def _with_counts(fen: str) -> str:

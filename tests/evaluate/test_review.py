@@ -349,3 +349,12 @@ def test_a_network_for_any_board_reviews_another_board_than_its_own(
     record.write_text("(;SZ[40];B[aa])")
     with pytest.raises(ValueError, match="sides are 1 to 31"):
         analyze(record, Source(str(tmp_path)), visits=2)
+
+
+def test_the_comments_of_the_record_stay() -> None:
+    record = dataclasses.replace(
+        game([(0, CENTRE), (1, EDGE), (1, CORNER)]), comments=("a shape", "", "after the review")
+    )
+    (again,) = parse_games(review_sgf(review(record, [(0.0, CENTRE)] * 4)).encode(), "game")
+    assert again.comments[0].startswith("a shape\nBlack wins 50.0%")
+    assert again.comments[1].startswith("Black wins") and again.comments[2] == "after the review"

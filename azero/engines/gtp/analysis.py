@@ -251,7 +251,7 @@ def _genmove_analyze(format_line: Format) -> Command:
 
 
 def raw_network(call: Call) -> str:
-    """kata-raw-nn SYMMETRY: 0 to 7, or all."""
+    """kata-raw-nn SYMMETRY: 0 to 7, or all. Scores and ownership are means over all symmetries."""
     call.need(1, "a symmetry (0 to 7, or all)")
     count = call.game.position.game.num_symmetries
     which = range(count) if call.words[0] == "all" else [call.integer(0, 0, count - 1)]
@@ -262,6 +262,17 @@ def _raw_network(call: Call, symmetry: int) -> str:
     position = call.game.with_turn(call.game.position.to_play)
     policy, value = call.game.session.evaluate(position, symmetry)
     white = win_rate(value if position.to_play else -value)
+    points = call.game.session.estimate_points(position)
+    scores, owners = [], []
+    if points is not None:
+        estimate = points[0] if position.to_play else points[0].for_opponent()
+        scores = [
+            f"whiteLead {estimate.lead:.6f}",
+            f"whiteScoreSelfplay {estimate.lead:.6f}",
+            f"whiteScoreSelfplaySq {estimate.lead**2 + estimate.stdev**2:.6f}",
+        ]
+        rows = _board_rows(call, [f"{owner:.6f}" for owner in estimate.ownership])
+        owners = ["whiteOwnership", *rows]
     shown = [
         f"{share:.6f}" if legal else "NAN"
         for share, legal in zip(policy, position.legal, strict=True)
@@ -271,9 +282,11 @@ def _raw_network(call: Call, symmetry: int) -> str:
         f"whiteWin {white:.6f}",
         f"whiteLoss {1 - white:.6f}",
         "noResult 0.000000",
+        *scores,
         "policy",
-        *_board_rows(call, shown),
+        *_board_rows(call, shown[:-1]),
         f"policyPass {shown[-1]}",
+        *owners,
     ]
     return "\n".join(lines)
 
@@ -287,14 +300,14 @@ def heatmap(call: Call) -> str:
     position = call.game.with_turn(call.game.position.to_play)
     policy, value = call.game.session.evaluate(position, symmetry)
     thousandths = [math.floor(1000 * float(share) + 0.5) for share in policy]
-    rows = _board_rows(call, [f"{number:4d}" for number in thousandths])
+    rows = _board_rows(call, [f"{number:4d}" for number in thousandths[:-1]])
     return "\n".join(["", *rows, f"pass: {thousandths[-1]}", f"winrate: {win_rate(value):.6f}"])
 
 
 def _board_rows(call: Call, shown: Sequence[str]) -> list[str]:
-    """Return the rows of the board, from a text for each point, row by row, and pass."""
+    """Return the rows of the board, from a text for each point, row by row."""
     width = call.game.shape[1]
-    return [" ".join(shown[start : start + width]) for start in range(0, len(shown) - 1, width)]
+    return [" ".join(shown[start : start + width]) for start in range(0, len(shown), width)]
 
 
 def gogui_commands(call: Call) -> str:

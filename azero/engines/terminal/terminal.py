@@ -15,7 +15,7 @@ from azero.engines.terminal.board import draw_board
 from azero.games.go.rules import Go
 from azero.games.go.scoring.status import judge
 from azero.games.go.sgf import GameRecord
-from azero.games.go.sgf_write import format_game, format_result
+from azero.games.go.sgf_write import format_game, format_result, rules_name
 from azero.games.table import side_names
 from azero.players.player import Position
 from azero.players.thinking import Analysis, Limits
@@ -221,6 +221,7 @@ class Terminal:
             komi=game.komi,
             moves=tuple((ply % 2, action) for ply, action in enumerate(position.actions)),
             result=result,
+            rules=rules_name(game.superko, game.suicide),
             players=names if self._human == 0 else (names[1], names[0]),
         )
         path.write_text(format_game(record), encoding="utf-8")

@@ -316,14 +316,17 @@ class UciEngine(ServedGame["MoveGame"]):
         search: SearchControl,
         restriction: Restriction | None,
     ) -> Analysis:
+        from azero.players.notation import LineNames
+
         bounds = (request.most_visits, None if request.is_infinite else self._visits)
+        names = LineNames(self.game.notation, position)
 
         def report(analysis: Analysis) -> None:
             search.depth = analysis.depth
             shown = analysis.moves[: self.options[MULTI_PV]]
             scores = self._scores(position, shown)
             for order, score in enumerate(scores, start=1):
-                self._say(format_info(self.game.notation, position, analysis, order, score))
+                self._say(format_info(names, analysis, order, score))
 
         return self.game.session.think(
             position,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from azero.players.thinking import Analysis, MoveInfo
 
 if TYPE_CHECKING:
-    from azero.players.notation import MoveNotation
-    from azero.players.player import Position
+    from azero.players.notation import LineNames
 
 PV_MOVES = 20
 """Longest variation that is sent."""
@@ -46,9 +45,7 @@ def win_draw_loss(value: float, draw: float) -> tuple[int, int, int]:
     return wins, draws, 1000 - wins - draws
 
 
-def format_info(
-    notation: MoveNotation, position: Position, analysis: Analysis, order: int, score: str
-) -> str:
+def format_info(names: LineNames, analysis: Analysis, order: int, score: str) -> str:
     """Return the line about the move in place `order` (from 1) of an analysis; `score` is its score
     in the protocol's words.
 
@@ -59,7 +56,7 @@ def format_info(
     info: MoveInfo = analysis.moves[order - 1]
     milliseconds = round(1000 * analysis.seconds)
     speed = round(analysis.playouts / max(analysis.seconds, 1e-3))
-    line = " ".join(notation.format_line(position, info.line[:PV_MOVES]))
+    line = " ".join(names(info.line[:PV_MOVES]))
     return (
         f"info depth {max(1, round(analysis.depth))} seldepth {max(1, analysis.deepest)} multipv "
         f"{order} score {score} nodes {analysis.visits} nps {speed} time {milliseconds} pv {line}"

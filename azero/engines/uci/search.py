@@ -90,7 +90,8 @@ class SearchControl:
             self._take()
 
     def _poll(self) -> None:
-        while not self._input_ended and self._lines.is_waiting():
+        # What follows `stop` is for after the answer: programs send the next search at once.
+        while not (self._is_stopped or self._input_ended) and self._lines.is_waiting():
             self._take()
 
     def _take(self) -> None:

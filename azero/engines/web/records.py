@@ -62,8 +62,7 @@ def _read_sgf(name: str, content: bytes) -> Record | None:
 
 
 def _read_pgn(name: str, content: bytes) -> Record | None:
-    text = content.decode("utf-8-sig", errors="replace")
-    game = next(pgn.parse_games(text, name), None)
+    game = next(pgn.parse_games(pgn.decode(content), name), None)
     if game is None:
         return None
     players = (game.tags.get("White", ""), game.tags.get("Black", ""))

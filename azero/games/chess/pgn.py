@@ -20,8 +20,8 @@ ROSTER = ("Event", "Site", "Date", "Round", "White", "Black", "Result")
 RESULTS = {(1, -1): "1-0", (-1, 1): "0-1", (0, 0): "1/2-1/2"}
 
 _TOKEN = re.compile(
-    r"""(?P<skip>\s+ | ^%[^\n]* | ;[^\n]* | \{[^}]*\} | \$\d+ | [!?]+ | \d+\.+ | \d+(?=\s))
-    | \[\s*(?P<tag>\w+)\s+"(?P<value>(?:[^"\\]|\\.)*)"\s*\]
+    r"""(?P<skip>\s+ | ^%[^\n]* | ;[^\n]* | \{[^}]*\} | \$\d+ | [!?]+ | \d*\.+ | \d+(?=\s))
+    | \[\s*(?P<tag>[A-Za-z0-9][\w+#=:-]*)\s*"(?P<value>(?:[^"\\]|\\.)*)"\s*\]
     | (?P<open>\() | (?P<close>\))
     | (?P<result>1-0|0-1|1/2-1/2|\*)
     | (?P<move>[A-Za-z0-][^\s(){};$!?\[\]]*)""",
@@ -52,17 +52,27 @@ def read_games(path: str | Path) -> Iterator[PgnGame]:
         and the reason are named.
     """
     path = Path(path)
-    if not path.name.endswith(SUFFIXES):
+    name = path.name.lower()
+    if not name.endswith(SUFFIXES):
         raise ValueError(
             f"{path.name} is not a file of chess games: the suffixes are {', '.join(SUFFIXES)}"
         )
     try:
         with path.open("rb") as file:
             budget = Budget(path.name, path.stat().st_size)
-            content = budget.read(budget.gunzip(file) if path.suffix == ".gz" else file, path.name)
+            content = budget.read(budget.gunzip(file) if name.endswith(".gz") else file, path.name)
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"cannot read {path}: {error}") from error
-    yield from parse_games(content.decode("utf-8-sig", errors="replace"), path.name)
+    yield from parse_games(decode(content), path.name)
+
+
+def decode(content: bytes) -> str:
+    """Return the text of bytes in UTF-8 or, if they are not, in Latin-1 (PGN standard, section
+    4.1)."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
 
 
 def parse_games(content: str, name: str) -> Iterator[PgnGame]:

@@ -27,7 +27,7 @@ from azero.games.diagrams import diagram_rows, format_ranks
 
 __all__ = ["MAX_FULL_MOVES", "START", "ChessBoard", "board_of_fen", "board_of_state", "parse_fen"]
 
-_SAN = re.compile(r"([KQRBN])?([a-h])?([1-8])?x?([a-h][1-8])(?:=?([QRBNqrbn]))?")
+_SAN = re.compile(r"([KQRBN])?([a-h])?([1-8])?[x-]?([a-h][1-8])(?:=?([QRBNqrbn]))?")
 
 
 @dataclass(frozen=True)
@@ -208,8 +208,8 @@ def _distinction(board: ChessBoard, start: int, end: int) -> str:
 
 
 def parse_san(board: ChessBoard, san: str) -> int:
-    """Return the legal action that a move in standard algebraic notation names; check signs,
-    annotations and the sign of promotion may be missing.
+    """Return the legal action that a move in standard or long algebraic notation or in UCI names;
+    check signs, annotations and the sign of promotion may be missing.
 
     Raises:
       ValueError: no legal move or more than one fits; the text and the position are quoted.
@@ -226,6 +226,8 @@ def _san_candidates(board: ChessBoard, san: str) -> list[int]:
         king = board.pieces.index("k" if board.is_black else "K")
         name = square_name(king) + square_name(king + (2 if len(san) == 3 else -2))
         return [board.uci[name]] if name in board.uci else []
+    if san in board.uci:
+        return [board.uci[san]]
     match = _SAN.fullmatch(san)
     if match is None:
         return []

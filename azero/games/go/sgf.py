@@ -314,15 +314,16 @@ def _actions(shape: tuple[int, int]) -> dict[str, int]:
 
 
 def _points(value: str, shape: tuple[int, int]) -> list[int]:
-    """Return the points of a list's element: one point, or a rectangle by two corners."""
+    """Return the points of a list's element: one point, or a rectangle by two opposite corners, in
+    either order."""
     corners = [divmod(_action(corner.strip(), shape), shape[1]) for corner in value.split(":")]
     if len(corners) > 2 or any(row == shape[0] for row, _ in corners):
         raise ValueError(f"[{value}] is not a point to set up")
     (top, left), (bottom, right) = corners[0], corners[-1]
     return [
         row * shape[1] + column
-        for row in range(top, bottom + 1)
-        for column in range(left, right + 1)
+        for row in range(min(top, bottom), max(top, bottom) + 1)
+        for column in range(min(left, right), max(left, right) + 1)
     ]
 
 

@@ -56,6 +56,8 @@ _ROW = re.compile(r"\s*([0-9]+)\s+(.*?)\s*(?:\(\s*[0-9]+:[0-9:/ ]+\))?\s*\+?\s*$
 _MOVE = re.compile(
     rf"(?:([{DIGITS}])([{NUMERALS}])|同\s*)({_NAMES})(?:(打)|(成|不成)?\(([0-9])([0-9])\))"
 )
+_LIKE_A_MOVE = re.compile(rf"[{DIGITS}同]|.*(?:打|\([0-9]+\))$")
+"""What cannot be the word that ends a game."""
 _COLOURS = {"先手": "black", "下手": "black", "後手": "white", "上手": "white"}
 
 
@@ -66,14 +68,14 @@ def parse_games(content: str, name: str) -> Iterator[ShogiGame]:
       ValueError: the text is not KIF, or a move is not legal; `name` and the line are quoted.
     """
     reader = _Reader(f"{name} game 1")
-    for number, row in enumerate(content.splitlines(), 1):
-        if row.startswith("変化"):
-            break
-        try:
+    try:
+        for row in content.splitlines():
+            if row.startswith("変化"):
+                break
             reader.row(row)
-        except ValueError as error:
-            raise ValueError(f"{reader.name}, line {number}: {shorten(error)}") from error
-    line = reader.begin()
+        line = reader.begin()
+    except ValueError as error:
+        raise ValueError(f"{reader.name}, line {reader.number}: {shorten(error)}") from error
     yield ShogiGame(
         reader.name,
         reader.players["black"],
@@ -89,9 +91,9 @@ class _Reader:
     """Reads one game."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name, self.number = name, 0
         self.players = {"black": "", "white": ""}
-        self.sfen = START
+        self.handicap = "平手"
         self.rows: list[str] = []
         self.hands: dict[str, dict[str, int]] = {"black": {}, "white": {}}
         self.side = "b"
@@ -101,16 +103,23 @@ class _Reader:
     def begin(self) -> MoveList:
         """Return the moves of the game; the first call fixes the start position."""
         if self.line is None:
-            sfen = self.sfen
             if self.rows:
                 sfen = (
                     f"{'/'.join(self.rows)} {self.side} "
                     f"{format_hands(self.hands['black'], self.hands['white'])} 1"
                 )
+            elif self.handicap in HANDICAPS:
+                sfen = HANDICAPS[self.handicap]
+            else:
+                raise ValueError(
+                    f"the handicap {self.handicap!r} needs a diagram; those without one are "
+                    f"{' '.join(HANDICAPS)}"
+                )
             self.line = MoveList(sfen)
         return self.line
 
     def row(self, row: str) -> None:
+        self.number += 1
         if row[:1] in ("#", "*", "&", "") or self.ending:
             return
         if row.startswith("|"):
@@ -124,8 +133,8 @@ class _Reader:
 
     def header(self, key: str, value: str) -> None:
         value = value.strip()
-        if key == "手合割" and value in HANDICAPS:
-            self.sfen = HANDICAPS[value]
+        if key == "手合割" and value:
+            self.handicap = value
         elif key in _COLOURS:
             self.players[_COLOURS[key]] = value
         elif key.endswith("の持駒") and key[:2] in _COLOURS:
@@ -135,9 +144,9 @@ class _Reader:
         line = self.begin()
         match = _MOVE.match(text)
         if match is None:
-            self.ending, self.winner = text, winner_of(VERDICTS.get(text, ""), line)
-            if not text or text[0] in DIGITS or text[0] == "同":
+            if not text or _LIKE_A_MOVE.match(text):
                 raise ValueError(f"{text!r} is not a move in KIF")
+            self.ending, self.winner = text, winner_of(VERDICTS.get(text, ""), line)
             return
         digit, numeral, piece, drop, promotes, file, rank = match.groups()
         end = (

@@ -22,7 +22,8 @@ def read_games(path: str | Path) -> Iterator[ShogiGame]:
         zip(SUFFIXES, (csa.parse_games, kif.parse_games, kif.parse_games), strict=True)
     )
     path = Path(path)
-    if path.suffix not in parsers:
+    suffix = path.suffix.lower()
+    if suffix not in parsers:
         raise ValueError(
             f"{path.name} is not a file of shogi games: the suffixes are {', '.join(SUFFIXES)}"
         )
@@ -30,7 +31,7 @@ def read_games(path: str | Path) -> Iterator[ShogiGame]:
         content = decode(path.read_bytes())
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"cannot read {path}: {error}") from error
-    yield from parsers[path.suffix](content, path.name)
+    yield from parsers[suffix](content, path.name)
 
 
 def decode(raw: bytes) -> str:

@@ -24,6 +24,7 @@ from azero.engines.limits import Settings
 from azero.games.go import setup
 from azero.games.go.text import format_vertex, parse_vertex
 from azero.players.external import GtpProgram
+from azero.players.points import PointsEstimate
 
 HERE = Path(__file__).parent
 
@@ -228,6 +229,27 @@ def test_the_thinker_keeps_its_tree_through_single_moves_alone() -> None:
         engine.ask(line)
         assert thinker.num_resets > resets, line
         resets = thinker.num_resets
+
+
+def test_the_raw_network_tells_whites_score_and_points() -> None:
+    engine = InProcess(2)
+    assert "whiteLead" not in engine.ask("kata-raw-nn 0"), "a network without these heads"
+    owners = np.array([1.0, 0.5, 0.0, -1.0], np.float32)
+    estimate = PointsEstimate(3.0, 1.0, owners)
+    engine.thinkers[0].estimate_points = lambda position, actions=(): [estimate]
+    for mover, lead, rows in (
+        ("black", "-3.000000", ["-1.000000 -0.500000", "-0.000000 1.000000"]),
+        ("white", "3.000000", ["1.000000 0.500000", "0.000000 -1.000000"]),
+    ):
+        lines = engine.ask("kata-raw-nn 0").strip().split("\n")
+        assert lines[4:8] == [
+            f"whiteLead {lead}",
+            f"whiteScoreSelfplay {lead}",
+            "whiteScoreSelfplaySq 10.000000",
+            "policy",
+        ], mover
+        assert lines[-3:] == ["whiteOwnership", *rows], mover
+        engine.ask("play b pass")
 
 
 def test_a_game_is_saved_and_loaded(tmp_path) -> None:

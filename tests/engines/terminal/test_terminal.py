@@ -91,6 +91,7 @@ def test_passes_end_a_game_which_is_scored_and_saved(tmp_path) -> None:
     )
     (record,) = parse_games(path.read_bytes(), "game")
     assert [colour for colour, _ in record.moves] == [0, 1, 0, 1] and record.komi == 6.5
+    assert record.rules == "Chinese"
 
 
 def test_a_network_without_hope_resigns() -> None:

@@ -6,6 +6,7 @@ import random
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from dialogue import read_dialogue
 from moves_in_process import MovesInProcess
@@ -14,8 +15,10 @@ from azero.engines.lines import LineReader
 from azero.engines.uci.engine import LONGEST_LINE
 from azero.engines.uci.info import chess_centipawns, shogi_centipawns, win_draw_loss
 from azero.engines.uci.search import SearchControl
+from azero.games.chess import text
 from azero.games.position import _compiled
 from azero.players.clock import Clock, thinking_seconds
+from azero.players.thinking import Analysis, MoveInfo
 from azero.players.uci_go import parse_go
 
 HERE = Path(__file__).parent
@@ -128,6 +131,34 @@ def test_a_failure_of_the_search_is_told_and_survived() -> None:
     assert engine.ask("go nodes 1").startswith("info string internal error: TypeError")
     engine.thinkers[0].think = think
     assert "bestmove" in engine.ask("go nodes 1")
+
+
+def test_reports_on_one_line_play_its_moves_once(monkeypatch) -> None:
+    """Each move took milliseconds of the search at every report, 20 of them in each line."""
+    engine = MovesInProcess("chess")
+    engine.ask("go nodes 1")
+    board, line = text.board_of_fen(text.START), []
+    for name in ("e2e4", "e7e5", "g1f3", "b8c6"):
+        line.append(board.uci[name])
+        board = board.after(line[-1])
+    policy = np.full(engine.game.game.num_actions, 0.0, np.float32)
+    move = MoveInfo(line[0], 9, 0.0, 0.5, 0.0, tuple(line), (9, 8, 7, 6))
+    found = Analysis((move,), 0.0, 10, 9, 0.0, policy, 1.0)
+
+    def think(position, limits, options) -> Analysis:
+        for _ in range(5):
+            options.on_progress(found)
+        return found
+
+    played, after = [], text.ChessBoard.after
+    monkeypatch.setattr(engine.thinkers[0], "think", think)
+    monkeypatch.setattr(
+        text.ChessBoard,
+        "after",
+        lambda board, action: (played.append(action), after(board, action))[1],
+    )
+    assert engine.ask("go nodes 9").count("pv e2e4 e7e5 g1f3 b8c6\n") == 5
+    assert played == [*line[:3], line[0]], "once for the reports, and once for bestmove"
 
 
 def test_the_tree_is_kept_while_the_game_goes_on() -> None:

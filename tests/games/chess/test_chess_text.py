@@ -187,6 +187,32 @@ def test_comments_variations_and_annotations_are_passed_over(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
+    "content",
+    [
+        "1. e4 {a comment} 1. ... e5 2. Nf3 *",
+        '[Event"none"][White-Elo "2800"]1.e4 e5 2.Nf3 *',
+        "1. e2-e4 e7-e5 2. Ng1-f3 *",
+        "1. e2e4 e7e5 2. g1f3 *",
+    ],
+)
+def test_other_ways_to_write_a_game(content: str) -> None:
+    (record,) = pgn.parse_games(content, "games.pgn")
+    board, names = text.board_of_fen(text.START), []
+    for action in record.actions:
+        names.append(text.format_uci(board, action))
+        board = board.after(action)
+    assert names == ["e2e4", "e7e5", "g1f3"]
+
+
+def test_names_are_in_utf_8_or_latin_1_and_the_case_of_the_suffix_does_not_matter(tmp_path) -> None:
+    for encoding in ("utf-8", "latin-1"):
+        path = tmp_path / "GAMES.PGN"
+        path.write_bytes('[White "Hübner"]\n\n1. e4 *'.encode(encoding))
+        (record,) = pgn.read_games(path)
+        assert record.tags["White"] == "Hübner"
+
+
+@pytest.mark.parametrize(
     ("content", "message"),
     [
         ("1. e4 e5 2. Ke3 *", "x.pgn game 1: 'Ke3' is not a legal move in rnbqkbnr/"),

@@ -75,6 +75,9 @@ def test_setup_and_handicap() -> None:
         5,
         7,
     ), "a rectangle, and what is taken away again"
+    assert parse("(;SZ[5]AB[cb:aa];W[cc])").black_points == (0, 1, 2, 5, 6, 7), (
+        "a rectangle from its lower right corner"
+    )
 
 
 def test_rectangular_boards() -> None:

@@ -205,6 +205,9 @@ def test_other_ways_to_write_kif() -> None:
     assert (record.winner, record.ending, record.black) == ("", "中断", "one")
 
 
+KIF_ONE_KING = "|v玉 ・ ・ ・ ・ ・ ・ ・ ・|\n" + "| ・ ・ ・ ・ ・ ・ ・ ・ ・|\n" * 8
+
+
 @pytest.mark.parametrize(
     ("module", "text", "message"),
     [
@@ -221,11 +224,28 @@ def test_other_ways_to_write_kif() -> None:
             "here game 1, line 1: '７六金.77.' moves a piece that is not there",
         ),
         (kif, "1 ７六歩\n", "here game 1, line 1: '７六歩' is not a move in KIF"),
+        (kif, "1 76歩(77)\n", "here game 1, line 1: '76歩.77.' is not a move in KIF"),
+        (kif, "1 ▲５五角打\n", "here game 1, line 1: '▲５五角打' is not a move in KIF"),
+        (
+            kif,
+            "手合割：三枚落ち\n1 ３四歩(33)\n",
+            "here game 1, line 2: the handicap '三枚落ち' needs a diagram; those without one are 平手",
+        ),
+        (kif, KIF_ONE_KING, "here game 1, line 9: .*Black has 0 kings"),
     ],
 )
 def test_mistakes_are_named(module, text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         list(module.parse_games(text, "here"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("A.CSA", "PI\n+\n+7776FU\n"), ("A.KIF", "1 ７六歩(77)\n")]
+)
+def test_the_case_of_a_suffix_does_not_matter(tmp_path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    (record,) = read_games(tmp_path / name)
+    assert names(START, record.actions) == ["7g7f"]
 
 
 def test_files_of_other_kinds(tmp_path) -> None:
