@@ -250,6 +250,29 @@ def test_text_of_moves_and_boards(run: Run) -> None:
     assert len(run.game.format_board(state).splitlines()) >= run.game.board_shape[0]
 
 
+def test_a_game_may_stand_in_a_condition_of_each_position() -> None:
+    """A finished game begins again, the others go on: `cond` below `vmap`, as in the auto-reset of
+    other libraries."""
+    game = make("go", size=2, max_moves=2)
+
+    @jax.jit
+    @jax.vmap
+    def step(state: Any, action: jax.Array) -> Any:
+        return jax.lax.cond(
+            game.is_terminal(state), lambda: game.init(), lambda: game.step(state, action)
+        )
+
+    one = game.init()
+    states = [one, game.step(one, 0), game.step(game.step(one, 0), 1)]
+    expected = [game.step(one, 2), game.step(states[1], 2), one]
+    stack = lambda trees: jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)  # noqa: E731
+    jax.tree.map(
+        np.testing.assert_array_equal,
+        step(stack(states), jnp.full(3, 2, jnp.int32)),
+        stack(expected),
+    )
+
+
 def test_an_unknown_game_names_the_known_ones() -> None:
     with pytest.raises(
         ValueError,
