@@ -251,25 +251,24 @@ def test_text_of_moves_and_boards(run: Run) -> None:
 
 
 def test_a_game_may_stand_in_a_condition_of_each_position() -> None:
-    """A finished game begins again, the others go on: `cond` below `vmap`, as in the auto-reset of
-    other libraries."""
-    game = make("go", size=2, max_moves=2)
+    """A finished game begins again, the other one goes on: `cond` below `vmap`, as in the
+    auto-reset of other libraries."""
+    game = make("go", size=2, max_moves=1)
 
-    @jax.jit
-    @jax.vmap
-    def step(state: Any, action: jax.Array) -> Any:
+    def step_or_begin(state: Any, action: jax.Array) -> Any:
         return jax.lax.cond(
             game.is_terminal(state), lambda: game.init(), lambda: game.step(state, action)
         )
 
-    one = game.init()
-    states = [one, game.step(one, 0), game.step(game.step(one, 0), 1)]
-    expected = [game.step(one, 2), game.step(states[1], 2), one]
-    stack = lambda trees: jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)  # noqa: E731
+    begun = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), game.init())
+    actions = jnp.arange(2, dtype=jnp.int32)
+    played = jax.jit(jax.vmap(game.step))(begun, actions)
+    mixed, expected = (
+        jax.tree.map(lambda one, other: jnp.stack([one[0], other[1]]), *pair)
+        for pair in ((begun, played), (played, begun))
+    )
     jax.tree.map(
-        np.testing.assert_array_equal,
-        step(stack(states), jnp.full(3, 2, jnp.int32)),
-        stack(expected),
+        np.testing.assert_array_equal, jax.jit(jax.vmap(step_or_begin))(mixed, actions), expected
     )
 
 
