@@ -316,4 +316,12 @@ def _convert(value: Any, hint: Any, key: str, source: str) -> Any:
         and not (hint is int and isinstance(value, bool))
     ):
         return value
-    raise ValueError(f"{source}: {key} is of type {getattr(hint, '__name__', hint)}, not {value!r}")
+    raise ValueError(f"{source}: {key} is of type {_format_type(hint)}, not {value!r}")
+
+
+def _format_type(hint: Any) -> str:
+    """Return a type as an overlay has it: int, [[int, float], ...]."""
+    if typing.get_origin(hint) is not tuple:
+        return str(getattr(hint, "__name__", hint))
+    items = ["..." if item is Ellipsis else _format_type(item) for item in typing.get_args(hint)]
+    return f"[{', '.join(items)}]"

@@ -7,6 +7,7 @@ import sys
 import threading
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -168,6 +169,24 @@ def test_mistakes_are_one_line(animal, go7):
         azero.run_experiment("tictactoe", settings={"chess": 1})
     with pytest.raises(ValueError, match=r"settings: .*run\.iteration.*iterations"):
         azero.run_experiment("tictactoe", settings={"run.iteration": 1})
+
+
+def test_a_move_may_be_an_integer_of_numpy_or_jax():
+    """The action of an argmax, on the host's rules and on compiled ones."""
+    for game in (azero.make("go", size=9), azero.make("tictactoe")):
+        start = azero.Position.start(game)
+        for move in (np.int64(7), np.argmax(np.arange(8)), jnp.int32(7)):
+            position = start.play(move)
+            assert position.actions == (7,) and type(position.actions[0]) is int
+            assert position.legal_moves() == start.play(7).legal_moves()
+        with pytest.raises(TypeError, match="float"):
+            start.play(7.0)
+
+
+def test_the_representation_of_a_position_has_no_arrays():
+    position = azero.Position.start(azero.make("go", size=5)).play("C3")
+    assert "actions=(12,), to_play=1, is_over=False" in repr(position)
+    assert "array" not in repr(position) and "\n" not in repr(position)
 
 
 def test_positions_come_from_sgf(tmp_path):

@@ -57,6 +57,11 @@ def test_an_unknown_key_names_the_nearest_one(tmp_path):
         ('[search]\nname = "alphabeta"\n', "search.name is one of puct, gumbel"),
         ("[search]\nnum_simulations = 1.5\n", "search.num_simulations is of type int, not 1.5"),
         ("search = 3\n", "search is a table of settings, not 3"),
+        ("[game]\nsize = 9\n", "game.size is of type [int, ...], not 9"),
+        (
+            "[learner]\nlearning_rate = 0.1\n",
+            "learner.learning_rate is of type [[int, float], ...], not 0.1",
+        ),
         ("[learner]\nlearning_rate = [[10, 0.1]]\n", "from step 0 upwards"),
         ("[learner]\nlearning_rate = [[0, nan]]\n", "learning-rate is at least 0, not nan"),
         ("[learner]\nbatch_size = -8\n", "learner.batch-size is at least 1, not -8"),

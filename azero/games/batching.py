@@ -36,6 +36,7 @@ def batch_native(
     for_cpu = functools.partial(_in_chunks, function) if on_cpu is None else on_cpu
 
     @custom_vmap
+    @jax.jit  # keeps the constants of `function` inside: as operands a condition would map them
     def call(*arguments: jax.Array) -> PyTree:
         return jax.lax.platform_dependent(*arguments, cpu=for_cpu, default=function)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -29,7 +30,7 @@ class Position:
     """
 
     game: Game
-    state: PyTree
+    state: PyTree = field(repr=False)
     actions: tuple[int, ...]
     """Moves so far."""
     to_play: int
@@ -37,7 +38,7 @@ class Position:
     is_over: bool
     rewards: tuple[float, float]
     """Of the first and the second mover; zero until the end."""
-    legal: np.ndarray
+    legal: np.ndarray = field(repr=False)
     """bool[A]"""
 
     @classmethod
@@ -129,9 +130,11 @@ class Position:
 
         Raises:
           ValueError: the move is not legal here, or the game is over.
+          TypeError: it is neither text nor an integer.
         """
         if isinstance(move, str):
             return self.play(self.parse_action(move))
+        move = operator.index(move)  # an integer of NumPy or JAX, too
         if self.is_over or not 0 <= move < self.game.num_actions or not self.legal[move]:
             raise ValueError(
                 f"action {move} is not legal after the moves {list(self.actions)} of "

@@ -114,7 +114,6 @@ class AzeroEnv(core.Env):
             state = game.init()
             return state, game.observe(state), game.legal_action_mask(state)
 
-        # Constants, so that `init` can stand in a condition, as in Pgx's auto-reset.
         self._begin = jax.device_get(jax.jit(begin)())
 
     @property
@@ -146,9 +145,8 @@ class AzeroEnv(core.Env):
         """Return the state after an action.
 
         A finished game stays as it is, with zero rewards; an illegal action ends it and costs the
-        player who tried it 1. It is what Pgx's own `step` does, without conditions around the
-        rules: JAX cannot map those where a game has a batched form of its own
-        (`azero.games.batching`).
+        player who tried it 1. It is what Pgx's own `step` does, without its conditions, of which
+        `vmap` computes both sides.
         """
         del key
         was_over = state.terminated | state.truncated

@@ -250,6 +250,28 @@ def test_text_of_moves_and_boards(run: Run) -> None:
     assert len(run.game.format_board(state).splitlines()) >= run.game.board_shape[0]
 
 
+def test_a_game_may_stand_in_a_condition_of_each_position() -> None:
+    """A finished game begins again, the other one goes on: `cond` below `vmap`, as in the
+    auto-reset of other libraries."""
+    game = make("go", size=2, max_moves=1)
+
+    def step_or_begin(state: Any, action: jax.Array) -> Any:
+        return jax.lax.cond(
+            game.is_terminal(state), lambda: game.init(), lambda: game.step(state, action)
+        )
+
+    begun = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), game.init())
+    actions = jnp.arange(2, dtype=jnp.int32)
+    played = jax.jit(jax.vmap(game.step))(begun, actions)
+    mixed, expected = (
+        jax.tree.map(lambda one, other: jnp.stack([one[0], other[1]]), *pair)
+        for pair in ((begun, played), (played, begun))
+    )
+    jax.tree.map(
+        np.testing.assert_array_equal, jax.jit(jax.vmap(step_or_begin))(mixed, actions), expected
+    )
+
+
 def test_an_unknown_game_names_the_known_ones() -> None:
     with pytest.raises(
         ValueError,

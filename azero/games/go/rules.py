@@ -83,7 +83,10 @@ class Go:
         Raises:
           ValueError: an option is out of range; it is quoted with what is allowed.
         """
-        height, width = (size, size) if isinstance(size, int) else size
+        sides = size if isinstance(size, tuple | list) else (size, size)
+        if len(sides) != 2 or not all(isinstance(side, int | np.integer) for side in sides):
+            raise ValueError(f"size {size!r}: allowed are a number and a pair (rows, columns)")
+        height, width = map(int, sides)
         if not (
             1 <= height <= MAX_SIDE and 1 <= width <= MAX_SIDE and height * width <= MAX_POINTS
         ):

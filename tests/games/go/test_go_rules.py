@@ -286,6 +286,9 @@ def test_fixed_handicap_on_small_boards() -> None:
 BAD_OPTIONS = [
     ({"size": 0}, "sides are 1 to 31"),
     ({"size": (3, 32)}, "sides are 1 to 31"),
+    ({"size": (9,)}, r"size \(9,\): allowed are a number and a pair \(rows, columns\)"),
+    ({"size": "9"}, "size '9': allowed are a number and a pair"),
+    ({"size": 9.0}, "size 9.0: allowed are a number and a pair"),
     ({"komi": 0.25}, "komi 0.25: allowed are multiples of 0.5"),
     ({"superko": "sometimes"}, "'sometimes': allowed are positional, situational, simple"),
     ({"max_moves": 0}, "max_moves 0: at least 1"),
@@ -297,6 +300,11 @@ BAD_OPTIONS = [
 def test_bad_options_say_what_is_allowed(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Go(**options)
+
+
+def test_the_size_may_be_numbers_of_numpy() -> None:
+    assert Go(size=np.int64(9)) == Go(size=9)  # type: ignore[arg-type]
+    assert Go(size=(np.int32(2), np.int32(3))) == Go(size=(2, 3))  # type: ignore[arg-type]
 
 
 BAD_SETUPS = [
