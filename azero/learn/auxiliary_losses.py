@@ -33,7 +33,8 @@ def score_loss(logits: Array, batch: Batch, targets: AuxiliaryTargets) -> Array:
     """Return the cross-entropy of the margin's distribution, logits float32[B, 2 N + 1] from -N to
     N points, and the summed squared differences of the cumulative distributions (KG)."""
     assert targets.margin is not None and targets.is_scored is not None
-    reached = jax.nn.one_hot(targets.margin + logits.shape[-1] // 2, logits.shape[-1])
+    place = targets.margin.astype(jnp.int32) + logits.shape[-1] // 2
+    reached = jax.nn.one_hot(place, logits.shape[-1])
     beyond = jnp.cumsum(jax.nn.softmax(logits) - reached, axis=-1)
     losses = jax.vmap(policy_loss)(logits, reached) + jnp.sum(jnp.square(beyond), axis=-1)
     return _mean(losses, targets.is_scored)

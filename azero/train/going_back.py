@@ -17,6 +17,8 @@ from azero.data.files import DamagedFileError, write_atomic
 from azero.data.run_files import EVENTS, METRICS, SAMPLES
 from azero.data.shard import parse_shard_path
 from azero.settings import Config
+from azero.train.boards import board_directories, part_of_board
+from azero.train.loop import REPLAY
 from azero.train.stopping import StopRequest
 
 SET_ASIDE = "set-aside"
@@ -63,7 +65,7 @@ def _set_aside_after(workdir: Path, iteration: int) -> str:
         raise ValueError(f"--from-checkpoint {iteration}: {problem}")
     orbax_io.read_record(root, iteration)
     later = [other for other in iterations if other > iteration]
-    shards = _later_shards(workdir / "replay", root, iteration)
+    shards = _later_shards(workdir, root, iteration)
     samples = [path for path in (workdir / SAMPLES).glob("*.json") if path.stem.isdigit()]
     samples = [path for path in samples if int(path.stem) > iteration]
     if not later and not shards and not samples:
@@ -80,21 +82,28 @@ def _set_aside_after(workdir: Path, iteration: int) -> str:
             if number == str(other):
                 _move(path, aside / "checkpoints" / "hosts")
     for path in [*shards, *samples]:
-        _move(path, aside / path.parent.name)
+        _move(path, aside / path.parent.relative_to(workdir))
     listed = ", ".join(map(str, later))
     found = f"checkpoint{'s' * (len(later) > 1)} {listed} and " if later else ""
     moved = f"{found}{len(shards)} shards of the replay are now in {aside}"
     return f"gone back to checkpoint {iteration}: {moved}"
 
 
-def _later_shards(replay: Path, root: Path, iteration: int) -> list[Path]:
-    """Return the shards that were written after a checkpoint, by all processes."""
-    next_shards: dict[int, int] = {}
+def _later_shards(workdir: Path, root: Path, iteration: int) -> list[Path]:
+    """Return the shards that were written after a checkpoint, of all boards and processes."""
+    cursors: dict[int, dict[str, int]] = {}
     for process in range(store.count_processes(root, iteration)):
         with contextlib.suppress(DamagedFileError):  # restoring names what is damaged
-            next_shards[process] = store.read_cursor(root, iteration, process).get("next_shard", 0)
-    named = [(path, *parse_shard_path(path)) for path in sorted(replay.glob("games-p*.shard"))]
-    return [path for path, process, index in named if index >= next_shards.get(process, 0)]
+            cursors[process] = store.read_cursor(root, iteration, process)
+    later = []
+    for size, directory in board_directories(workdir).items():
+        for path in sorted((directory / REPLAY).glob("games-p*.shard")):
+            process, index = parse_shard_path(path)
+            cursor = cursors.get(process, {})
+            own = cursor if size is None else part_of_board(cursor, size)
+            if index >= own.get("next_shard", 0):
+                later.append(path)
+    return later
 
 
 def _new_directory(wanted: Path) -> Path:

@@ -40,7 +40,7 @@ from azero.selfplay.targets import policy_room
 from azero.selfplay.trajectory import Assembler, Games
 from azero.settings import Config
 from azero.train.boards import (
-    BOARDS,
+    board_directory,
     carry_of,
     check_boards,
     draw_size,
@@ -145,7 +145,7 @@ class Loop:
         self.start_states = self._start_states()
         self.learner = make_learner(config.learner, self.network, self.game, mesh)
         self.others = {
-            size: Loop(other, mesh, workdir / BOARDS / f"{size}x{size}")
+            size: Loop(other, mesh, board_directory(workdir, size))
             for size, other in on_other_boards(config).items()
         }
         """The loops of other boards by size; only their self-play and the learner's programs are

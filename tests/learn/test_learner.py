@@ -92,6 +92,32 @@ def test_bfloat16_trains() -> None:
     )
 
 
+def test_statistics_of_batch_norm_are_those_of_the_averaged_parameters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With momentum 0 the running statistics are those of the last batch that updated them."""
+    monkeypatch.setattr("azero.learn.learner._FIRST_STEPS", 2)
+    network = dataclasses.replace(NETWORK, batch_norm_momentum=0.0)
+    learner = make(dataclasses.replace(CONFIG, average_decay=0.9), network)
+    state, batch = learner.init(jax.random.key(0)), draw_batch(0)
+    apply = jax.jit(network.build(GAME).train_apply)
+
+    def misses(params: Any, stats: Any) -> float:
+        """Return how far the state's statistics are from those of `params` for the batch."""
+        expected = apply({"params": params, "batch_stats": stats}, batch.planes)[1]
+        found = state.variables["batch_stats"]
+        pairs = zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True)
+        return max(float(jnp.abs(one - other).max()) for one, other in pairs)
+
+    for is_updated in (True, True, False, False, True, False):
+        before = jax.device_get(state.batch_stats)
+        state, _ = learner.train_step(state, batch)
+        if is_updated:
+            assert misses(state.average, before) < 1e-4 < misses(state.params, before)
+        else:
+            jax.tree.map(np.testing.assert_array_equal, state.batch_stats, before)
+
+
 def test_state_is_donated() -> None:
     learner = make()
     state = learner.init(jax.random.key(0))

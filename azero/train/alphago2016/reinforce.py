@@ -144,6 +144,7 @@ class Reinforce:
             raise ValueError(
                 f"REINFORCE improves a policy network of 2016, not a network {config.network.name}"
             )
+        mesh_lib.check_divides(config.selfplay.num_games, mesh, "selfplay.num-games")
         self.config, self.mesh, self._pool_every = config, mesh, pool_every
         self.game = go_of(config)
         self._start, self._baseline = start, baseline

@@ -155,6 +155,12 @@ def whole(start, tmp_path_factory) -> Path:
     return directory
 
 
+def test_games_that_do_not_divide_over_the_devices_are_refused_before_any_is_played(start):
+    config = dataclasses.replace(CONFIG, selfplay=SelfplayConfig(num_games=15))
+    with pytest.raises(ValueError, match=r"selfplay.num-games = 15 .* the 2 devices; .* is 14"):
+        Reinforce(config, make_mesh(jax.devices()[:2]), start, 2)
+
+
 def test_the_pool_grows_and_its_members_are_players(whole, start):
     rows = [json.loads(line) for line in (whole / "run" / "metrics.jsonl").read_text().splitlines()]
     assert [row["pool"] for row in rows] == [1, 2, 2, 3]
