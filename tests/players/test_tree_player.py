@@ -23,6 +23,7 @@ from azero.players.tree_player import TreePlayer
 from azero.search.batched.policy import make_policy
 from azero.search.leaf import ignore_symmetry, symmetry_network_leaf, uniform_leaf
 from azero.search.single.parallel import TreeSettings
+from azero.search.single.selection import Puct
 
 TICTACTOE = make("tictactoe")
 GO = make("go", size=5, komi=20.5)  # Black needs nearly the whole board, so that a pass never wins
@@ -76,7 +77,8 @@ class TestTheMoveIsTheSame:
 
     @classmethod
     def setup_class(cls) -> None:
-        cls.single, cls.wide = player(GO, area_leaf, batch=1), player(GO, area_leaf, batch=8)
+        # Equal priors take more exploration than an engine's.
+        cls.single, cls.wide = (player(GO, area_leaf, batch=b, rule=Puct()) for b in (1, 8))
 
     @pytest.mark.parametrize(("position", "answer"), CAPTURES)
     @pytest.mark.parametrize("choice", ["visits", "lcb"])
