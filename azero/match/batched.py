@@ -36,7 +36,7 @@ def play_rounds(
     pairs_per_round: int = PAIRS_PER_ROUND,
     is_over: Callable[[], bool] = lambda: False,
 ) -> Iterator[MatchGame]:
-    """Yield the games of `pairings`, round by round, on all devices of this host; the random
+    """Yield the games of `pairings`, round by round, on all devices; the random
     numbers of a round depend on `seed`, its first pair, its size and the number of devices.
 
     Args:
@@ -61,7 +61,7 @@ def play_rounds(
         b.search,
         2 * size,
         temperature_moves=temperature_moves,
-        mesh=meshes.make_mesh(jax.local_devices()),
+        mesh=meshes.make_mesh(),
         new_trees=(a.new_trees, b.new_trees),
     )
     width = max(len(pairing.opening_moves) for pairing in pairings)

@@ -52,6 +52,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> str:
     return export(tmp_path_factory.mktemp("plain"), pooled=False)
 
 
+@pytest.mark.usefixtures("two_devices")
 def test_a_match_of_networks_with_and_without_komi_planes(pooled, plain, tmp_path) -> None:
     pooled, plain = f"{pooled}?visits=4", f"{plain}?visits=4"
     request = MatchRequest(pooled, plain, games=4, temperature_moves=4, komi=2.5)
@@ -62,6 +63,7 @@ def test_a_match_of_networks_with_and_without_komi_planes(pooled, plain, tmp_pat
     assert result.total.games == other.total.games == 4
 
 
+@pytest.mark.usefixtures("two_devices")
 def test_a_match_on_another_board(pooled, plain) -> None:
     request = MatchRequest(
         f"{pooled}?visits=4", f"{pooled}?visits=0", games=2, temperature_moves=4, size=4
