@@ -184,23 +184,8 @@ def _pure_functions(
     def move(state: TrainState, gradients: PyTree, batch_stats: PyTree) -> TrainState:
         updates, opt_state = optimiser.update(gradients, state.opt_state, state.params)
         params = optax.apply_updates(state.params, updates)
-        average = state.average
-        if config.average_decay is not None:
-            # In the first steps it decays faster, because the first parameters are random.
-            done = state.step.astype(jnp.float32)
-            kept = jnp.minimum(config.average_decay, (done + 1.0) / (done + 10.0))
-            average = optax.incremental_update(params, average, 1.0 - kept)
+        average = None if state.average is None else _next_average(config, state, params)
         return TrainState(params, batch_stats, opt_state, state.step + 1, average)
-
-    def statistics_of_average(state: TrainState, average: PyTree, batch: Batch) -> PyTree:
-        """Return the running statistics of batch norm for the mean of the parameters."""
-
-        def updated() -> PyTree:
-            variables = {"params": average, "batch_stats": state.batch_stats}
-            return network.train_apply(variables, batch.planes)[1]
-
-        is_due = (state.step < _FIRST_STEPS) | (state.step % _STATISTICS_EVERY == 0)
-        return jax.lax.cond(is_due, updated, lambda: state.batch_stats)
 
     def step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
         gradients, batch_stats, loss, losses = differentiate(state, batch)
@@ -211,7 +196,7 @@ def _pure_functions(
         moved = move(state, gradients, batch_stats)
         if state.average is None:
             return moved, metrics
-        stats = statistics_of_average(state, moved.average, batch)
+        stats = _statistics_of_average(network, state, moved.average, batch.planes)
         return dataclasses.replace(moved, batch_stats=stats), metrics
 
     def add(
@@ -229,6 +214,28 @@ def _pure_functions(
         return move(state, penalise(gradients, state.params), state.batch_stats)
 
     return _PureFunctions(init, step, add, update)
+
+
+def _next_average(config: LearnerConfig, state: TrainState, params: PyTree) -> PyTree:
+    """Return the mean of the parameters after a step that ends with `params`. In the first steps it
+    decays faster, because the first parameters are random."""
+    assert config.average_decay is not None
+    done = state.step.astype(jnp.float32)
+    kept = jnp.minimum(config.average_decay, (done + 1.0) / (done + 10.0))
+    return optax.incremental_update(params, state.average, 1.0 - kept)
+
+
+def _statistics_of_average(
+    network: Network, state: TrainState, average: PyTree, planes: Array
+) -> PyTree:
+    """Return the running statistics of batch norm for the mean of the parameters."""
+
+    def updated() -> PyTree:
+        variables = {"params": average, "batch_stats": state.batch_stats}
+        return network.train_apply(variables, planes)[1]
+
+    is_due = (state.step < _FIRST_STEPS) | (state.step % _STATISTICS_EVERY == 0)
+    return jax.lax.cond(is_due, updated, lambda: state.batch_stats)
 
 
 def place_samples(mesh: Mesh, samples: Samples) -> Samples:
