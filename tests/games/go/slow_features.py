@@ -83,16 +83,16 @@ class Ladder:
         self.prey, self.colour, self.nodes = prey, prey_colour, 0
 
     def catches(self, board, move):
-        try:
-            return self.hunt(board, move, 0)
-        except Budget:
-            return False
+        return self.read(self.hunt, board, move, False)
 
     def saves(self, board, move):
+        return self.read(self.run, board, move, True)
+
+    def read(self, how, board, move, undecided):
         try:
-            return self.run(board, move, 0)
+            return how(board, move, 0)
         except Budget:
-            return True
+            return undecided
 
     def hunt(self, board, move, frames):
         """Play the hunter's move; return whether the prey is caught."""
