@@ -3,6 +3,7 @@
 import json
 import struct
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,6 +67,7 @@ def test_metrics_are_written_offline_and_go_on(
         writer.write({"iteration": 1, "policy_loss": 2.5, "note": "text", "gate": True})
         writer.write({"iteration": 2, "policy_loss": 2.25})
     name = (tmp_path / ID).read_text()
+    time.sleep(1.1)  # W&B names its directories by the second
     with MetricsWriter(tmp_path, 1, open_wandb) as writer:
         writer.write({"iteration": 2, "policy_loss": 2.0})
     assert not writer.take_warnings() and (tmp_path / ID).read_text() == name
