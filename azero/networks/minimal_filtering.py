@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
+from numpy.typing import NDArray
 
 from azero.types import Array
 
@@ -27,6 +29,11 @@ _POINTS = {
 }
 """Finite interpolation points of F(m, 3), chosen for small rounding errors (Lavin and Gray 2015;
 Barabasz et al. 2018)."""
+
+
+MATRIX_TILES = 2
+"""On boards of at most so many tiles along each side the transforms are matrix products over the
+whole board; on larger ones they are sums over the points of each tile."""
 
 
 def tile_width(width: int) -> int:
@@ -107,32 +114,32 @@ def prepare_tiles(kernel: Array, width: int) -> Array:
 
 def apply_tiles(x: Array, weights: Array) -> Array:
     """Convolve x [B, H, W, C] with weights of `prepare_tiles`; returns [B, H, W, F]."""
-    batch, height, width, _ = x.shape
     points, filters = weights.shape[0], weights.shape[-1]
     outputs = points - 2
-    inverse, _, _ = minimal_filter(outputs)
     products = lax.dot_general(
         _tiles_at_points(x, outputs),
         weights.reshape(points * points, -1, filters),
         (((2,), (1,)), ((0,), (0,))),
     )
-    tiles = _tiles(height, outputs), _tiles(width, outputs)
-    at = products.reshape(points, points, batch, *tiles, filters)
+    inverse, _, _ = minimal_filter(outputs)
+    batch, height, width, _ = x.shape
+    tall, wide = _tiles(height, outputs), _tiles(width, outputs)
+    if tall <= MATRIX_TILES >= wide:
+        transposed = tuple(zip(*inverse, strict=True))
+        at = products.reshape(points, points, wide, tall, batch, filters)
+        return _points_to_board(_board_matrices(transposed, (height, width), outputs, 0), at)
+    at = products.reshape(points, points, batch, tall, wide, filters)
     rows = [jnp.stack(_combine(inverse, list(column)), axis=2) for column in at]
     y = jnp.stack(_combine(inverse, rows), axis=4)
-    return y.reshape(batch, tiles[0] * outputs, tiles[1] * outputs, filters)[:, :height, :width]
+    return y.reshape(batch, tall * outputs, wide * outputs, filters)[:, :height, :width]
 
 
 def gradient_tiles(x: Array, gradient: Array) -> Array:
     """Return the gradient of the weights of `prepare_tiles` from x [B, H, W, C] and the gradient of
     the output [B, H, W, F]."""
-    _, height, width, _ = gradient.shape
-    outputs = tile_width(width)
+    outputs = tile_width(x.shape[2])
     inverse, _, _ = minimal_filter(outputs)
-    tall, wide = _tiles(height, outputs), _tiles(width, outputs)
-    pads = (0, tall * outputs - height), (0, wide * outputs - width)
-    transposed = tuple(zip(*inverse, strict=True))
-    spread = _transform(transposed, jnp.pad(gradient, ((0, 0), *pads, (0, 0))), outputs)
+    spread = _transform(tuple(zip(*inverse, strict=True)), gradient, outputs, 0)
     # The smaller factor first: XLA copies the one that it transposes.
     products = lax.dot_general(
         spread, _tiles_at_points(x, outputs), (((1,), (1,)), ((0,), (0,)))
@@ -143,13 +150,8 @@ def gradient_tiles(x: Array, gradient: Array) -> Array:
 def _tiles_at_points(x: Array, outputs: int) -> Array:
     """Return [n n, B T, C]: the inputs of the T tiles of a board at each pair of interpolation
     points."""
-    _, height, width, _ = x.shape
     _, _, forward = minimal_filter(outputs)
-    pads = (
-        (1, _tiles(height, outputs) * outputs + 1 - height),
-        (1, _tiles(width, outputs) * outputs + 1 - width),
-    )
-    return _transform(forward, jnp.pad(x, ((0, 0), *pads, (0, 0))), outputs)
+    return _transform(forward, x, outputs, -1)
 
 
 def _tiles(size: int, outputs: int) -> int:
@@ -157,25 +159,80 @@ def _tiles(size: int, outputs: int) -> int:
     return -(-size // outputs)
 
 
-def _transform(matrix: Matrix, padded: Array, outputs: int) -> Array:
-    """Return [n n, B T, C]: windows of k x k points of `padded`, `outputs` apart, multiplied by
-    the matrix [n, k] along the rows and then along the columns.
+def _transform(matrix: Matrix, x: Array, outputs: int, start: int) -> Array:
+    """Return [n n, B T, C]: windows of k x k points of x [B, H, W, C], one for each of the T tiles,
+    multiplied by the matrix [n, k] along the rows and then along the columns.
 
-    The barriers keep XLA from computing the first product again for every use of it.
+    A tile has `outputs` x `outputs` points; its window begins `start` points after it. Points
+    outside the board are zero. The order of the B T windows is any, the same for each shape of x.
     """
     points = len(matrix[0])
-    tall, wide = ((size - points) // outputs + 1 for size in padded.shape[1:3])
+    tall, wide = (_tiles(size, outputs) for size in x.shape[1:3])
+    if tall <= MATRIX_TILES >= wide:
+        return _board_to_points(_board_matrices(matrix, x.shape[1:3], outputs, start), x)
+    pads = [
+        (-start, (count - 1) * outputs + start + points - size)
+        for count, size in zip((tall, wide), x.shape[1:3], strict=True)
+    ]
+    padded = jnp.pad(x, ((0, 0), *pads, (0, 0)))
 
     def every(count: int, first: int) -> slice:
         return slice(first, first + (count - 1) * outputs + 1, outputs)
 
+    # The barriers keep XLA from computing the first product again for every use of it.
     columns = lax.optimization_barrier(
-        _combine(matrix, [padded[:, :, every(wide, start)] for start in range(points)])
+        _combine(matrix, [padded[:, :, every(wide, first)] for first in range(points)])
     )
     transformed = [
         at
         for column in columns
-        for at in _combine(matrix, [column[:, every(tall, start)] for start in range(points)])
+        for at in _combine(matrix, [column[:, every(tall, first)] for first in range(points)])
     ]
     stacked = jnp.stack(transformed)
     return lax.optimization_barrier(stacked.reshape(len(transformed), -1, padded.shape[-1]))
+
+
+def _board_matrices(
+    matrix: Matrix, board_shape: Sequence[int], outputs: int, start: int
+) -> list[NDArray[np.float32]]:
+    """Return float32[n, T, H] and float32[n, S, W]: the matrix [n, k] at the windows of the tiles
+    along the columns and along the rows (see `_transform`)."""
+    matrices = []
+    for size in board_shape:
+        board = np.zeros((len(matrix), _tiles(size, outputs), size), np.float32)
+        for tile in range(board.shape[1]):
+            for column, entries in enumerate(zip(*matrix, strict=True)):
+                point = tile * outputs + start + column
+                if 0 <= point < size:
+                    board[:, tile, point] = entries
+        matrices.append(board)
+    return matrices
+
+
+def _board_to_points(matrices: list[NDArray[np.float32]], x: Array) -> Array:
+    """Return [n n, S T B, C]: x [B, H, W, C] times the matrices [n, T, H] and [n, S, W]."""
+    tall, wide = matrices
+    batch, height, width, channels = x.shape
+    points = len(wide)
+    by_row = jnp.dot(wide.reshape(-1, width), x.transpose(2, 1, 0, 3).reshape(width, -1))
+    by_both = _dot_each(tall.reshape(-1, height), by_row.reshape(-1, height, batch * channels))
+    at = by_both.reshape(points, wide.shape[1], points, tall.shape[1], batch, channels)
+    return at.swapaxes(1, 2).reshape(points * points, -1, channels)
+
+
+def _points_to_board(matrices: list[NDArray[np.float32]], at: Array) -> Array:
+    """Return [B, H, W, F]: `at` [n, n, S, T, B, F] times the transposes of the matrices [n, T, H]
+    and [n, S, W]."""
+    tall, wide = matrices
+    points, _, wide_tiles, tall_tiles, batch, filters = at.shape
+    height, width = tall.shape[-1], wide.shape[-1]
+    by_both = at.swapaxes(1, 2).reshape(points * wide_tiles, points * tall_tiles, -1)
+    by_row = _dot_each(tall.reshape(-1, height).T, by_both).reshape(points * wide_tiles, -1)
+    y = jnp.dot(wide.reshape(-1, width).T, by_row)
+    return y.reshape(width, height, batch, filters).transpose(2, 1, 0, 3)
+
+
+def _dot_each(matrix: NDArray[np.float32], x: Array) -> Array:
+    """Return the matrix [M, K] times each of x [R, K, N]."""
+    matrices = jnp.broadcast_to(matrix, (len(x), *matrix.shape))
+    return lax.dot_general(matrices, x, (((2,), (1,)), ((0,), (0,))))
