@@ -3,8 +3,9 @@ loses without it: 7x7 Go, equal network operations, 400 games each.
 
     python experiments/efficiency/ablations/ablations.py --workdir runs/ablations
 
-Each run and each match continues where it was cut off. `results.json` beside this file holds
-what is done, and is printed as a table at the end.
+Each run and each match continues where it was cut off. `results-SEED.json` beside this file holds
+what is done, and is printed as a table at the end. On a machine of two cores, start it twice, with
+seeds 0 and 1 and `taskset -c 0` and `taskset -c 1` before it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from typing import Any
 from azero.match.elo import elo_difference
 
 HERE = Path(__file__).parent
-RESULTS = HERE / "results.json"
 HEADS = ("owners-score", "reply", "soft-policy", "short-values")
 """They need the pooled network."""
 NOT_IN_FULL = ("fast-moves",)
@@ -122,14 +122,15 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     techniques = list(tomllib.loads((HERE / "settings.toml").read_text())["techniques"])
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    path = HERE / f"results-{arguments.seed}.json"
+    results = json.loads(path.read_text()) if path.exists() else []
     for (first, first_set), (second, second_set) in comparisons(techniques):
         key = {"first": first, "second": second, "seed": arguments.seed}
         if not any(key.items() <= entry.items() for entry in results):
             result = match(arguments.workdir, first_set, second_set, arguments.seed)
             names = ("wins", "draws", "losses", "score", "interval", "different_games")
             results.append(key | {name: result[name] for name in names})
-            RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+            path.write_text(json.dumps(results, indent=1) + "\n")
             print(time.strftime("%H:%M:%S"), results[-1], flush=True)
     print(table(results))
 
