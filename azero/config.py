@@ -7,12 +7,14 @@ together.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import hashlib
 import importlib
 import json
 import math
+import numbers
 import operator
 import tomllib
 import types
@@ -275,7 +277,7 @@ def _overlay(
                 raise ValueError(f"{source}: {prefix}{key} is a table of settings, not {value!r}")
             changes[name] = _overlay(current, value, f"{prefix}{key}.", source, is_stored)
         else:
-            changes[name] = _convert(value, hints[name], f"{prefix}{key}", source)
+            changes[name] = convert(value, hints[name], f"{prefix}{key}", source)
     try:
         return dataclasses.replace(base, **changes)
     except ValueError as error:
@@ -289,12 +291,21 @@ def _kind_of(base: Kind, data: dict[str, Any], prefix: str, source: str) -> Kind
         raise ValueError(f"{source}: {prefix}name is {error}") from error
 
 
-def _convert(value: Any, hint: Any, key: str, source: str) -> Any:
+def convert(value: Any, hint: Any, key: str, source: str) -> Any:
+    """Return `value` as the type `hint`: lists become tuples, integers become floats where these
+    are wanted, numbers of numpy become Python's.
+
+    Raises:
+      ValueError: it is of another type; `source` and the key are quoted.
+    """
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        if value is None and type(None) in arguments:
-            return None
-        return _convert(value, next(a for a in arguments if a is not type(None)), key, source)
+        for choice in arguments:
+            with contextlib.suppress(ValueError):
+                return convert(value, choice, key, source)
+        choices = [choice for choice in arguments if choice is not types.NoneType]
+        if len(choices) == 1:
+            return convert(value, choices[0], key, source)
     if origin is Literal:
         if value in arguments:
             return value
@@ -303,24 +314,24 @@ def _convert(value: Any, hint: Any, key: str, source: str) -> Any:
         )
     if origin is tuple and isinstance(value, list | tuple):
         if len(arguments) == 2 and arguments[1] is Ellipsis:
-            return tuple(_convert(item, arguments[0], key, source) for item in value)
+            return tuple(convert(item, arguments[0], key, source) for item in value)
         if len(arguments) == len(value):
             return tuple(
-                _convert(item, a, key, source) for item, a in zip(value, arguments, strict=True)
+                convert(item, a, key, source) for item, a in zip(value, arguments, strict=True)
             )
-    if hint is float and isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    if (
-        isinstance(hint, type)
-        and isinstance(value, hint)
-        and not (hint is int and isinstance(value, bool))
-    ):
+    kind = {int: numbers.Integral, float: numbers.Real}.get(hint)
+    if kind is not None and isinstance(value, kind) and not isinstance(value, bool):
+        return hint(value)
+    if kind is None and isinstance(hint, type) and isinstance(value, hint):
         return value
     raise ValueError(f"{source}: {key} is of type {_format_type(hint)}, not {value!r}")
 
 
 def _format_type(hint: Any) -> str:
-    """Return a type as an overlay has it: int, [[int, float], ...]."""
+    """Return a type as an overlay has it: int, [[int, float], ...], int or [int, int]."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        choices = [choice for choice in typing.get_args(hint) if choice is not types.NoneType]
+        return " or ".join(map(_format_type, choices))
     if typing.get_origin(hint) is not tuple:
         return str(getattr(hint, "__name__", hint))
     items = ["..." if item is Ellipsis else _format_type(item) for item in typing.get_args(hint)]

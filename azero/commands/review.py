@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,12 +18,13 @@ from azero.engines.serve import chosen_player
 from azero.engines.source import Source
 from azero.evaluate.review import Review, review_game, review_rows, review_sgf
 from azero.games.go.encoding import NUM_KOMI_PLANES
+from azero.games.go.rule_names import Rules
 from azero.games.go.rules import Go
 from azero.games.go.scoring.status import judge
 from azero.games.go.settings import GoConfig
 from azero.games.go.sgf import GameRecord, read_games
 from azero.games.go.sgf_files import SUFFIXES
-from azero.games.position import objection, start_of_record
+from azero.games.position import objection, rules_of_record, start_of_record
 from azero.games.settings import GameConfig
 from azero.players.specs import load_any_thinker, resolve
 from azero.players.thinking import Limits
@@ -57,7 +59,8 @@ def analyze(
       CheckpointError: there is no such checkpoint, or it is damaged.
     """
     console = make_console(file=sys.stderr) if as_json else make_console()
-    record, board, thinker, limits, note = _prepare(path, source, visits, game)
+    record, board, thinker, limits, notes = _prepare(path, source, visits, game)
+    _say(console, notes)
     with working(f"review of {len(record.moves)} moves", console):
         review = review_game(
             thinker, record, board, limits, count_points=lambda stones: judge(stones).margin
@@ -70,7 +73,7 @@ def analyze(
             review,
             (path.parent if out is None else out) / _stem(path, game),
             thinker.name,
-            note,
+            " ".join(notes),
             console,
         )
     return review
@@ -81,8 +84,8 @@ class _Prepared(NamedTuple):
     board: Go
     thinker: TreePlayer
     limits: Limits
-    note: str
-    """What to say about the rules."""
+    notes: list[str]
+    """What to say about the rules and the komi."""
 
 
 def _prepare(path: Path, source: Source, visits: int | None, game: int) -> _Prepared:
@@ -92,12 +95,12 @@ def _prepare(path: Path, source: Source, visits: int | None, game: int) -> _Prep
         raise ValueError(f"a review needs at least one visit, not {visits}")
     record = _read(path, game)
     spec, config = resolve(spec)
-    rules, note = _rules(record, config.game, config.network.FITS_ANY_BOARD)
+    rules, notes = _rules(record, config.game, config.network.FITS_ANY_BOARD)
     board = rules.build()
     assert isinstance(board, Go)
     limits = Limits(visits=visits if visits is not None else spec.visits or VISITS)
     thinker = load_any_thinker(dataclasses.replace(spec, visits=limits.visits), rules)
-    return _Prepared(record, board, thinker, limits, note)
+    return _Prepared(record, board, thinker, limits, notes)
 
 
 def show_search(
@@ -115,7 +118,8 @@ def show_search(
       ValueError: there is no such move.
     """
     console = make_console()
-    record, board, thinker, limits, _ = _prepare(path, source, visits, game)
+    record, board, thinker, limits, notes = _prepare(path, source, visits, game)
+    _say(console, notes)
     position, moves, skipped = start_of_record(record, board)
     count = skipped + len(moves)
     if not skipped < move <= count + 1:
@@ -155,7 +159,14 @@ def _read(path: Path, number: int) -> GameRecord:
     raise ValueError(problem or f"there is no game {number} in {path}")
 
 
-def _rules(record: GameRecord, trained: GameConfig, fits_any_board: bool) -> tuple[GameConfig, str]:
+def _say(console: Console, notes: Sequence[str]) -> None:
+    for note in notes:
+        console.print(note, soft_wrap=True, markup=False)
+
+
+def _rules(
+    record: GameRecord, trained: GameConfig, fits_any_board: bool
+) -> tuple[GameConfig, list[str]]:
     """Return the rules of the review, and what to say about them."""
     if not isinstance(trained, GoConfig):
         raise ValueError(f"the network plays {trained.name}, the record is a game of Go")
@@ -166,22 +177,26 @@ def _rules(record: GameRecord, trained: GameConfig, fits_any_board: bool) -> tup
             f"the network plays on {known[0]}x{known[1]}, {record.name} is a game on "
             f"{rows}x{columns}"
         )
-    komi, note = record.komi, ""
+    stated, note = rules_of_record(record, Rules(trained.superko, trained.suicide))
+    notes, komi = [note] if note else [], record.komi
     if komi is None or (2 * komi) % 1:
-        komi, note = (
-            trained.komi,
-            f"The record has no valid komi; reviewed with {trained.komi:g}.",
-        )
+        komi = trained.komi
+        notes.append(f"The record has no valid komi; reviewed with {komi:g}.")
     elif komi != trained.komi and trained.planes != NUM_KOMI_PLANES:
-        note = (
+        notes.append(
             f"The network learned with komi {trained.komi:g} and does not know the game's komi of "
             f"{komi:g}: its values are for {trained.komi:g}."
         )
     longest = max(2 * rows * columns, len(record.moves) + 2)
     rules = dataclasses.replace(
-        trained.for_matches(), size=record.board_shape, komi=komi, max_moves=longest
+        trained.for_matches(),
+        size=record.board_shape,
+        komi=komi,
+        superko=stated.superko,
+        suicide=stated.suicide,
+        max_moves=longest,
     )
-    return rules, note
+    return rules, notes
 
 
 def _stem(path: Path, number: int) -> str:

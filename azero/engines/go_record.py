@@ -21,6 +21,7 @@ def format_game(
     result: str = "",
     players: tuple[str, str] = ("", ""),
     moves: Sequence[tuple[int, int]] | None = None,
+    rules: str = "",
 ) -> str:
     """Return the game as SGF FF[4]: set-up stones, handicap, moves in the order played.
 
@@ -29,6 +30,7 @@ def format_game(
       result: as the RE property has it.
       players: Black's and White's names.
       moves: colour and action of the moves from its beginning; None are those of the game.
+      rules: as the RU property has it; empty is the nearest name.
     """
     black, white = (
         tuple(np.flatnonzero(game.first_board.reshape(-1) == colour).tolist()) for colour in (1, -1)
@@ -42,7 +44,7 @@ def format_game(
         white_points=white,
         to_play=game.first_to_play,
         result=result,
-        rules=sgf_write.rules_name(game.rules.superko, game.rules.suicide),
+        rules=rules or sgf_write.rules_name(game.rules.superko, game.rules.suicide),
         players=players,
     )
     return sgf_write.format_game(record).rstrip("\n")

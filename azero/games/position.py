@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import operator
 from collections.abc import Callable, Hashable, Iterable
@@ -262,15 +263,32 @@ def _read_record(source: str | Path) -> GameRecord:
     return next(games)
 
 
+def rules_of_record(record: GameRecord, default: Rules) -> tuple[Rules, str]:
+    """Return the nearest rules of ours to those that a record states, and what to say about them,
+    which is nothing where they are the same; `default`, the rules that the network learned, for a
+    record that states none or unknown ones. White's points for handicap stones are those of
+    `default`."""
+    stated, note = record.rules.strip(), ""
+    if not stated:
+        return default, note
+    try:
+        requested = read_rules(stated, default)
+    except ValueError:
+        note = f"The record's rules, {stated[:40]!r}, are unknown; those of the network are used."
+        return default, note
+    rules = dataclasses.replace(requested.rules, white_handicap_bonus=default.white_handicap_bonus)
+    if requested.missing:
+        note = f"The record's rules, {stated[:40]!r}, have {', '.join(requested.missing)}: "
+        note += "the nearest area rules are used."
+    return rules, note
+
+
 def game_of_record(record: GameRecord) -> Game:
     """Return the game of a record: its board, its komi if it has a possible one (else 7.5), and the
     nearest rules that are scored by area."""
     rows, columns = record.board_shape
     komi = 7.5 if record.komi is None or (2 * record.komi) % 1 else record.komi
-    try:
-        rules = read_rules(record.rules, Rules()).rules
-    except ValueError:  # no rules, or a name of the editor's own
-        rules = Rules()
+    rules, _ = rules_of_record(record, Rules())
     longest = max(2 * rows * columns, len(record.moves) + 2)
     return make(
         "go",
@@ -306,8 +324,7 @@ def objection(position: Position, colour: int, action: int, number: int) -> str:
     if colour != position.to_play:
         return f"move {number} is played out of turn"
     if not position.legal[action]:
-        return (
-            f"move {number}, {position.action_name(action)}, is forbidden under "
-            f"{position.game.name} rules with superko"
-        )
+        rules = cast(Go, position.game)
+        ko = "simple ko" if rules.superko == "simple" else f"{rules.superko} superko"
+        return f"move {number}, {position.action_name(action)}, is forbidden under {ko}"
     return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from azero.config import find
+from azero.config import convert, find
 from azero.games.game import Game
 from azero.games.settings import GameConfig
 
@@ -34,19 +34,25 @@ def make(name: str, **options: Any) -> Game:
     komi=7.0)`.
 
     Raises:
-      ValueError: there is no such game or option, or an option is out of range.
+      ValueError: there is no such game or option, or an option is of another type or out of range.
     """
     if name not in GameConfig.KINDS:
         raise ValueError(
             f"unknown game {name!r}; the games are: {', '.join(sorted(GameConfig.KINDS))}"
         )
     rules = find(GameConfig.kind(name).RULES)
-    known = inspect.signature(rules).parameters
+    known = inspect.signature(rules, eval_str=True).parameters
     if unknown := [option for option in options if option not in known]:
         raise ValueError(
             f"make({name!r}) has no option {unknown[0]!r}; the options are: {', '.join(known)}"
         )
-    game: Game = rules(**options)
+    source = f"make({name!r})"
+    game: Game = rules(
+        **{
+            option: convert(value, known[option].annotation, option, source)
+            for option, value in options.items()
+        }
+    )
     return game
 
 

@@ -326,6 +326,35 @@ def test_the_command_writes_its_files_and_rows(
     ).exists()
 
 
+@pytest.mark.parametrize(
+    ("rules", "moves", "note"),
+    [
+        ("", 6, ""),
+        ("RU[Chinese]", 6, ""),
+        ("RU[Tromp-Taylor]", 7, ""),
+        ("RU[my own]", 6, "The record's rules, 'my own', are unknown; those of the network are"),
+        ("RU[Japanese]", 6, "The record's rules, 'Japanese', have scoring TERRITORY, tax SEKI"),
+    ],
+)
+def test_the_rules_of_the_record_hold(
+    rules: str,
+    moves: int,
+    note: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(
+        "azero.commands.review.load_any_thinker", lambda *_: Oracle([(0.0, CENTRE)] * 8)
+    )
+    record = tmp_path / "game.sgf"  # Black's last move takes two own stones
+    record.write_text(f"(;SZ[5]KM[0.5]{rules};B[aa];W[ab];B[ea];W[bb];B[eb];W[ca];B[ba])")
+    analyze(record, Source("random-net:go5"), as_json=True)
+    written = capsys.readouterr()
+    assert len(written.out.splitlines()) == moves
+    assert written.err.count("The record's rules") == bool(note) and note in written.err
+
+
 @pytest.mark.parametrize("size", ["4", "5:4"])
 def test_a_network_for_any_board_reviews_another_board_than_its_own(
     size: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -108,6 +108,14 @@ def test_shapes_and_dtypes(run: Run) -> None:
         assert (out.shape, out.dtype) == (shape, dtype), verb
 
 
+def test_no_axis_is_added_to_an_array_by_itself(run: Run) -> None:
+    state = run.game.init()
+    with jax.numpy_rank_promotion("raise"):
+        jax.eval_shape(run.game.step, state, jnp.int32(0))
+        for verb in ("legal_action_mask", "to_play", "is_terminal", "rewards", "observe"):
+            jax.eval_shape(getattr(run.game, verb), state)
+
+
 def test_a_game_is_hashable_and_equal_to_its_like(run: Run) -> None:
     name, options = next(case for case in CASES if make(case[0], **case[1]) == run.game)
     assert hash(make(name, **options)) == hash(run.game)
@@ -279,3 +287,21 @@ def test_an_unknown_game_names_the_known_ones() -> None:
         r"shogi, tictactoe",
     ):
         make("checkers")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("chess", {"max_moves": 2.5}, r"make\('chess'\): max_moves is of type int, not 2.5"),
+        ("chess", {"fen": None}, "fen is of type str, not None"),
+        ("go", {"suicide": "no"}, "suicide is of type bool, not 'no'"),
+        ("go", {"komi": "7"}, "komi is of type float, not '7'"),
+        ("go", {"size": 9.0}, r"size is of type int or \[int, int\], not 9.0"),
+        ("shogi", {"repetition_moves": True}, "repetition_moves is of type int, not True"),
+    ],
+)
+def test_options_of_another_type_are_refused(
+    name: str, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(name, **options)

@@ -17,9 +17,10 @@ from azero.games.go import setup
 from azero.games.go.rule_names import Rules
 from azero.games.go.rules import Go
 from azero.games.go.scoring.status import Status, judge
+from azero.games.go.sgf import GameRecord
 from azero.games.go.sgf_write import format_result
 from azero.games.go.text import column_name, format_vertex, parse_vertex
-from azero.games.position import Position
+from azero.games.position import Position, rules_of_record
 from azero.report.boards import draw_board
 
 
@@ -45,11 +46,24 @@ class GoAdapter:
             komi=rules.komi,
             rules=Rules(rules.superko, rules.suicide),
         )
+        self._stated_rules = ""
+        """Those of the record from which it was opened."""
         if komi is not None:
             self.game.set_komi(komi)
         if handicap:
             points = setup.handicap_points(handicap, self.game.shape)
             self.game.set_up(points, (), 1, handicap)
+
+    def replay(self, record: GameRecord) -> None:
+        """Replace the game by that of a record, under the rules that it states.
+
+        Raises:
+          ValueError: a move is illegal.
+        """
+        rules, _ = rules_of_record(record, self.game.rules)
+        self.game.set_rules(rules)
+        self._stated_rules = record.rules
+        go_record.replay(self.game, record)
 
     @property
     def session(self) -> Session:
@@ -141,10 +155,11 @@ class GoAdapter:
           moves: colour and action of each.
           outcome: how it ended, if it did here.
           players: names of the first and the second mover.
-          stated: else the result in the record from which it was opened.
+          stated: the result in the record from which it was opened, which goes before `outcome`.
         """
-        result = stated if outcome is None else format_result(rewards_of(outcome), outcome.reason)
-        return go_record.format_game(self.game, result, players, moves) + "\n"
+        counted = "" if outcome is None else format_result(rewards_of(outcome), outcome.reason)
+        result, rules = stated or counted, self._stated_rules
+        return go_record.format_game(self.game, result, players, moves, rules) + "\n"
 
 
 @functools.lru_cache(maxsize=32)

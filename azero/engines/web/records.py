@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from azero.engines import go_record
 from azero.engines.web.go_adapter import GoAdapter
 from azero.engines.web.networks import Network
 from azero.engines.web.squares_adapter import SquaresAdapter
@@ -20,6 +19,8 @@ from azero.games.shogi.sfen import START as SHOGI_START
 
 SUFFIXES = {".sgf": "go", ".pgn": "chess", ".csa": "shogi", ".kif": "shogi", ".kifu": "shogi"}
 """Games by the suffixes of their records."""
+KEPT_TAGS = ("Event", "Site", "Date", "Round", "WhiteElo", "BlackElo")
+"""Tags of PGN that are true of a game however it is continued."""
 
 
 class Record(NamedTuple):
@@ -33,6 +34,9 @@ class Record(NamedTuple):
     start: str = ""
     """FEN or SFEN; empty for the usual position."""
     result: str = ""
+    """In the words of the format in which the page saves the game; empty if it is not known."""
+    tags: Mapping[str, str] = {}
+    """Tags of PGN that a saved game keeps."""
 
 
 def read_record(name: str, content: bytes) -> Record:
@@ -67,7 +71,9 @@ def _read_pgn(name: str, content: bytes) -> Record | None:
         return None
     players = (game.tags.get("White", ""), game.tags.get("Black", ""))
     start = "" if game.fen == CHESS_START else game.fen
-    return Record("chess", (8, 8), players, None, game.actions, start, game.result)
+    result = "" if game.result == "*" else game.result
+    tags = {name: game.tags[name] for name in KEPT_TAGS if name in game.tags}
+    return Record("chess", (8, 8), players, None, game.actions, start, result, tags)
 
 
 def _read_shogi(
@@ -76,8 +82,16 @@ def _read_shogi(
     game = next(parse(decode(content), name), None)
     if game is None:
         return None
-    start = "" if game.sfen == SHOGI_START else game.sfen
-    return Record("shogi", (9, 9), (game.black, game.white), None, game.actions, start, game.winner)
+    start, players = "" if game.sfen == SHOGI_START else game.sfen, (game.black, game.white)
+    return Record("shogi", (9, 9), players, None, game.actions, start, _special_move(game))
+
+
+def _special_move(game: ShogiGame) -> str:
+    """Return the special move of CSA that ends a game; empty if its record has no ending."""
+    if game.ending == "反則勝ち":  # of the side to move
+        return "%-ILLEGAL_ACTION" if game.winner == "black" else "%+ILLEGAL_ACTION"
+    ending = kif.SPECIAL_MOVES.get(game.ending, game.ending)
+    return ending if ending.startswith("%") else ""
 
 
 _READERS: dict[str, Callable[[str, bytes], Record | None]] = {
@@ -101,9 +115,9 @@ def open_record(network: Network, record: Record) -> GoAdapter | SquaresAdapter:
         raise ValueError(f"the record has {count:,} moves; {most:,} are the most here")
     if record.go is not None:
         board = GoAdapter(network)
-        go_record.replay(board.game, record.go)
+        board.replay(record.go)
         return board
-    squares = SquaresAdapter(network, record.start)
+    squares = SquaresAdapter(network, record.start, record.tags)
     for number, action in enumerate(record.actions, 1):
         try:
             squares.play(0, action)

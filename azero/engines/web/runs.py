@@ -9,7 +9,9 @@ from typing import Any
 from azero.data.run_files import RunData, StoredGame, load_run
 from azero.engines.web.guard import Refusal
 from azero.engines.web.records import Record
+from azero.games.chess.pgn import RESULTS
 from azero.games.go.sgf import GameRecord
+from azero.games.go.sgf_write import format_result
 from azero.report.page import chart_series, draw_charts, elo_series, status, summary_numbers
 
 SHOWN_GAMES = 12
@@ -64,8 +66,17 @@ def sample_record(workdir: Path, iteration: int, number: int) -> Record:
             if game.game == "go":
                 moves = tuple((ply % 2, action) for ply, action in enumerate(game.actions))
                 go = GameRecord("sample", game.board, game.komi, moves)
-            return Record(game.game, game.board, game.names, go, game.actions, game.start)
+            result = _resignation(game) if "resign" in game.ending else ""
+            return Record(game.game, game.board, game.names, go, game.actions, game.start, result)
     raise Refusal(404, f"there is no game {number} of iteration {iteration} any more")
+
+
+def _resignation(game: StoredGame) -> str:
+    """Return the result of a game that was resigned, as the game's format has it."""
+    first, second = game.rewards
+    if game.game == "go":
+        return format_result(game.rewards, "R")
+    return "%TORYO" if game.game == "shogi" else RESULTS[int(first), int(second)]
 
 
 def newest_games(data: RunData) -> list[tuple[int, int, StoredGame]]:

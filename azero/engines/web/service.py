@@ -26,7 +26,11 @@ from azero.engines.web.records import Record, open_record
 from azero.engines.web.squares_adapter import SquaresAdapter
 from azero.games.game import Game
 from azero.games.go.encoding import NUM_KOMI_PLANES
+from azero.games.go.rule_names import Rules
+from azero.games.go.rules import Go
 from azero.games.go.settings import GoConfig
+from azero.games.go.sgf import GameRecord
+from azero.games.position import rules_of_record
 from azero.games.settings import GameConfig, PiecesConfig
 from azero.models.registry import list_names
 from azero.players.specs import CheckpointSpec, ThinkerSpec, parse_player, resolve
@@ -246,7 +250,7 @@ class Service:
                 with network.setting_up:
                     game = WebGame(choice.network, network, open_record(network, record))
                 game.players, game.stated_result = record.players, record.result
-                game.note = "" if record.go is None else _komi_note(network, record.go.komi)
+                game.note = "" if record.go is None else _note(network, record.go)
                 return self._keep(game)
         rows, columns = record.shape
         raise ValueError(f"no network here plays {record.game} on {columns}x{rows}")
@@ -313,6 +317,13 @@ def _rules(offer: Offer, size: int | None, limits: WebLimits) -> Game:
     if not SMALLEST <= size <= LARGEST:
         raise ValueError(f"size: boards are {SMALLEST}x{SMALLEST} to {LARGEST}x{LARGEST}")
     return dataclasses.replace(config, size=(size,), max_moves=None).build()
+
+
+def _note(network: Network, record: GameRecord) -> str:
+    """Return a note if the rules of a record are not ours, or the network cannot know its komi."""
+    assert isinstance(network.game, Go)
+    _, note = rules_of_record(record, Rules(network.game.superko, network.game.suicide))
+    return " ".join(filter(None, (note, _komi_note(network, record.komi))))
 
 
 def _komi_note(network: Network, komi: float | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import jax
@@ -22,6 +22,7 @@ from azero.games.table import side_names
 from azero.match.games import MatchGame
 from azero.match.records import csa_ending
 from azero.match.referee import PLAYED_OUT
+from azero.players.notation import as_unfinished
 from azero.report.boards import draw_board
 from azero.report.pieces import NOTATIONS, DiagramNotation, draw_pieces
 
@@ -32,8 +33,11 @@ FILES, RANKS = "abc", "123"
 class SquaresAdapter:
     """A game with pieces or marks on squares."""
 
-    def __init__(self, network: Network, start: str = "") -> None:
-        """Begin a game from `start`, in FEN or SFEN, or from the usual position.
+    def __init__(
+        self, network: Network, start: str = "", tags: Mapping[str, str] | None = None
+    ) -> None:
+        """Begin a game from `start`, in FEN or SFEN, or from the usual position; `tags` are those
+        of the PGN from which it was opened.
 
         Raises:
           ValueError: there is no such position.
@@ -41,6 +45,7 @@ class SquaresAdapter:
         game = network.game
         self.name = game.name
         self.start = start
+        self._tags = tags or {"Event": "azero web", "Date": time.strftime("%Y.%m.%d")}
         first, second = (side.removeprefix("the ").capitalize() for side in side_names(game))
         self.sides = (first, second)
         self.suffix = {"chess": ".pgn", "shogi": ".csa"}.get(game.name, "")
@@ -55,8 +60,8 @@ class SquaresAdapter:
         return list(zip(movers, self.session.position.actions, strict=True))
 
     def play(self, colour: int, action: int) -> None:
-        """Play a move of the side to move."""
-        self.session.play(action)
+        """Play a move of the side to move, in a record also after a draw that nobody claimed."""
+        self.session.play(action, as_unfinished(self.session.position))
 
     def undo(self) -> None:
         """Take the last move back."""
@@ -181,11 +186,10 @@ class SquaresAdapter:
         if self.name == "shogi":
             played = None if outcome is None else self._played(actions, outcome)
             ending = "%CHUDAN" if played is None else csa_ending(played, self.session.game)
-            return format_csa(actions, start, players[0], players[1], ending)
-        result = stated or "*" if outcome is None else RESULTS[cast(Any, rewards_of(outcome))]
-        tags = {"Event": "azero web", "Date": time.strftime("%Y.%m.%d")}
-        tags |= {"White": players[0], "Black": players[1]}
-        return format_pgn(actions, tags, result, start)
+            return format_csa(actions, start, players[0], players[1], stated or ending)
+        result = "*" if outcome is None else RESULTS[cast(Any, rewards_of(outcome))]
+        tags = {**self._tags, "White": players[0], "Black": players[1]}
+        return format_pgn(actions, tags, stated or result, start)
 
     def _played(self, actions: Sequence[int], outcome: Outcome) -> MatchGame:
         """Return the game as one of a match, for its ending."""

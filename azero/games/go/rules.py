@@ -25,6 +25,8 @@ from azero.types import Array
 
 MAX_SIDE = 31
 """A row of points fits a 32-bit word with a free bit."""
+MOST_MOVES = 2**31 - 1
+"""Moves are counted in int32."""
 
 
 @dataclass(frozen=True, init=False)
@@ -97,8 +99,8 @@ class Go:
             raise ValueError(
                 f"superko {superko!r}: allowed are {', '.join(typing.get_args(Superko))}"
             )
-        if max_moves is not None and max_moves < 1:
-            raise ValueError(f"max_moves {max_moves}: at least 1")
+        if max_moves is not None and not 1 <= max_moves <= MOST_MOVES:
+            raise ValueError(f"max_moves {max_moves}: allowed are 1 to {MOST_MOVES}")
         if num_planes not in (
             known := (
                 encoding.NUM_PLANES,

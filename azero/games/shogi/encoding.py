@@ -91,5 +91,6 @@ def _constants(position: ShogiPosition, known: ShogiFacts) -> Array:
     ]
     sizes = np.array([1, 1, 1, *(SET_SIZES[code] for code in HAND_KINDS * 2)], np.float32)
     return (
-        jnp.stack([value.astype(jnp.float32) for value in (*occurrences, *hands)], axis=1) / sizes
+        jnp.stack([value.astype(jnp.float32) for value in (*occurrences, *hands)], axis=1)
+        / sizes[None]
     )

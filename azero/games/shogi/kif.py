@@ -51,6 +51,20 @@ VERDICTS = {
 
 Others (中断) leave it open."""
 
+SPECIAL_MOVES = {
+    "投了": "%TORYO",
+    "詰み": "%TSUMI",
+    "切れ負け": "%TIME_UP",
+    "反則負け": "%ILLEGAL_MOVE",
+    "入玉勝ち": "%KACHI",
+    "千日手": "%SENNICHITE",
+    "持将棋": "%JISHOGI",
+    "引き分け": "%HIKIWAKE",
+    "中断": "%CHUDAN",
+}
+"""Last words as special moves of CSA. 反則勝ち has none of its own: CSA says whose move was
+illegal."""
+
 _NAMES = "|".join(sorted(_LETTERS, key=len, reverse=True))
 _ROW = re.compile(r"\s*([0-9]+)\s+(.*?)\s*(?:\(\s*[0-9]+:[0-9:/ ]+\))?\s*\+?\s*$")
 _MOVE = re.compile(

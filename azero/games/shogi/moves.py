@@ -96,6 +96,9 @@ def start_squares(position: ShogiPosition, targets: Sequence[ShogiSquares]) -> S
             )
         )
         reached = [squares & empty for squares in passed[-8:]]
+    own, promotable, sliders = (
+        ShogiSquares(*(word[None] for word in squares)) for squares in (own, promotable, sliders)
+    )
     starts = (
         layer(
             [
@@ -125,7 +128,7 @@ def start_squares(position: ShogiPosition, targets: Sequence[ShogiSquares]) -> S
 
 def _forward_ranks(like: ShogiSquares, rank: int, is_forward_only: bool) -> ShogiSquares:
     """Return for each of the 64 queen's moves the squares from which it reaches `rank` or beyond,
-    or starts there: words uint32[64, 1...].
+    or starts there: words uint32[64, 1...] with the axes of `like`, words [1, ...].
 
     With `is_forward_only`, only moves straight forward have any.
     """
@@ -136,7 +139,7 @@ def _forward_ranks(like: ShogiSquares, rank: int, is_forward_only: bool) -> Shog
         else ranks(SIZE)
         for files, forward in moves
     ]
-    shape = (KNIGHT_PLANES, *(1 for _ in np.shape(like.near)))
+    shape = (KNIGHT_PLANES, *(1 for _ in np.shape(like.near)[1:]))
     return ShogiSquares(
         *(np.array(words, np.uint32).reshape(shape) for words in zip(*sets, strict=True))  # type: ignore[arg-type]
     )

@@ -274,7 +274,9 @@ def _mask_batch(frame: Array, targets: Array, is_over: Array) -> Array:
     reached = [
         ShogiSquares(*words[3 * index : 3 * index + 3]) for index in range(legal.NUM_TARGETS)
     ]
-    return moves.action_mask(moves.start_squares(seen, reached) | ranks(0).when(spread(is_over)))
+    return moves.action_mask(
+        moves.start_squares(seen, reached) | ranks(0).when(spread(is_over)[None])
+    )
 
 
 _advance = jax.jit(batch_native(_advance_batch))

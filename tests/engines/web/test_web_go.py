@@ -172,6 +172,25 @@ def test_a_saved_game_has_its_result_and_that_of_a_record_is_kept(visitor) -> No
     assert result(opened["id"]) == "W+T"
 
 
+def test_a_record_keeps_its_rules_and_its_result(visitor) -> None:
+    """A count by territory, and Black's suicide under the rules of New Zealand."""
+    texts = [
+        b"(;SZ[5]KM[0.5]RU[Japanese]RE[B+24.5];B[cc];W[];B[])",
+        b"(;SZ[5]KM[0.5]RU[NZ]RE[W+R];B[aa];W[ab];B[ea];W[bb];B[eb];W[ca];B[ba])",
+    ]
+    notes = []
+    for text in texts:
+        answer = visitor.http.post("/api/records", params={"name": "x.sgf"}, content=text)
+        game = answer.raise_for_status().json()
+        (record,) = parse_games(visitor.http.get(f"/api/games/{game['id']}/record").content, "x")
+        (original,) = parse_games(text, "x")
+        assert (record.rules, record.result) == (original.rules, original.result)
+        assert record.moves == original.moves
+        notes.append(game["note"].partition(" The network")[0])
+    assert notes[0].startswith("The record's rules, 'Japanese', have scoring TERRITORY")
+    assert "rules" not in notes[1]
+
+
 def test_a_game_that_does_not_alternate_is_opened_as_it_is(visitor) -> None:
     text = b"(;SZ[5]KM[2.5]AB[cc][bb]PL[W];W[dd];W[dc];B[aa])"
     answer = visitor.http.post("/api/records", params={"name": "x.sgf"}, content=text).json()

@@ -1,5 +1,6 @@
 """A run on the page: its state, curves and games, and what a run that is going on changes."""
 
+import dataclasses
 import json
 
 import httpx
@@ -66,6 +67,17 @@ def test_a_game_of_the_run_is_opened_on_the_board(workdir, monkeypatch) -> None:
     assert game.players == ("iteration 3", "iteration 2") and game.adapter.facts()["komi"] == 2.5
     with pytest.raises(Refusal, match="no game 5 of iteration 2"):
         runs.sample_record(workdir, 2, 5)
+
+
+def test_a_game_of_the_run_that_was_resigned_is_saved_with_its_result(workdir, monkeypatch) -> None:
+    monkeypatch.setattr(Network, "begin", lambda network: None)  # nobody thinks here
+    resigned = dataclasses.replace(GAME, actions=(12, 7), ending="resignation", rewards=(-1.0, 1.0))
+    write_samples(workdir, 3, [resigned])
+    game = Service([GO5]).open(NewGame("0"), runs.sample_record(workdir, 3, 0))
+    assert "RE[W+R]" in game.text(("", ""))
+    shogi = dataclasses.replace(resigned, game="shogi", board=(9, 9))
+    write_samples(workdir, 3, [shogi, dataclasses.replace(resigned, game="chess", board=(8, 8))])
+    assert [runs.sample_record(workdir, 3, number).result for number in (0, 1)] == ["%TORYO", "0-1"]
 
 
 def test_a_player_that_is_no_run_has_none() -> None:

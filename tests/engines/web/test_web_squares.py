@@ -157,6 +157,44 @@ def test_an_unfinished_game_from_another_position_keeps_it(chess_network) -> Non
     assert opened.diagram()["pieces"] == adapter.diagram()["pieces"]
 
 
+def test_a_record_of_chess_keeps_its_tags_and_goes_on_after_a_draw_nobody_claimed(
+    chess_network,
+) -> None:
+    back_and_forth = "1. Nf3 Nf6 2. Ng1 Ng8 3. Nf3 Nf6 4. Ng1 Ng8 5. e4"
+    text = f'[Event "Club"]\n[Date "1999.12.31"]\n[ECO "A04"]\n\n{back_and_forth} 1-0\n'
+    record = read_record("x.pgn", text.encode())
+    adapter = open_record(chess_network, record)
+    assert len(adapter.moves) == 9 and adapter.outcome() is None
+    adapter.undo()
+    assert adapter.outcome() == (None, "The game is a draw", "")
+    saved = chess.pgn.read_game(
+        io.StringIO(adapter.text(adapter.moves, adapter.outcome(), ("A", "B"), record.result))
+    )
+    assert dict(saved.headers) == {
+        "Event": "Club", "Site": "?", "Date": "1999.12.31", "Round": "?",
+        "White": "A", "Black": "B", "Result": "1-0",
+    }  # fmt: skip
+
+
+CSA = "V2.2\nPI\n+\n+7776FU\n-3334FU\n"
+KIF = "手合割：平手\n   1 ７六歩(77)\n   2 ３四歩(33)\n   3 "
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "ending"),
+    [
+        ("x.csa", CSA + "%TIME_UP\n", "%TIME_UP"),
+        ("x.csa", CSA + "%CHUDAN\n", "%CHUDAN"),
+        ("x.csa", CSA, ""),
+        ("x.kif", KIF + "投了\n", "%TORYO"),
+        ("x.kif", KIF + "反則勝ち\n", "%-ILLEGAL_ACTION"),
+        ("x.kif", KIF + "千日手\n", "%SENNICHITE"),
+    ],
+)
+def test_the_result_of_a_record_of_shogi_is_a_special_move(name, text, ending) -> None:
+    assert read_record(name, text.encode()).result == ending
+
+
 @pytest.mark.slow
 def test_a_game_of_shogi_is_saved_and_opened_again(monkeypatch) -> None:
     monkeypatch.setattr(Network, "begin", lambda network: None)  # nobody thinks here
@@ -168,9 +206,14 @@ def test_a_game_of_shogi_is_saved_and_opened_again(monkeypatch) -> None:
     assert text.startswith("V2.2\nN+sente\nN-gote") and text.rstrip().endswith("%CHUDAN")
     record = read_record("x.csa", text.encode())
     opened = open_record(network, record)
+    service = Service(["random-net:shogi?blocks=1&filters=4"], LIMITS)
+    game = service.open(NewGame("0"), record)
     assert opened.session.position.actions == adapter.session.position.actions
-    game = Service(["random-net:shogi?blocks=1&filters=4"], LIMITS).open(NewGame("0"), record)
     assert [turn.name for turn in game.line][-1] == "B*5e" and game.players == ("sente", "gote")
+    game = service.open(NewGame("0"), read_record("x.csa", f"{CSA}%TIME_UP\n".encode()))
+    assert game.text(("", "")).endswith("-3334FU\n%TIME_UP\n")
+    game.play(game.adapter.parse("2g2f"))
+    assert game.text(("", "")).endswith("+2726FU\n%CHUDAN\n")
 
 
 def test_a_record_goes_to_a_network_that_plays_its_game() -> None:

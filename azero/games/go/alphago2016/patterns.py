@@ -167,7 +167,7 @@ def _near(last: Array, cells: Array, shape: tuple[int, int]) -> Near:
         point=jnp.where(is_inside, rows * width + columns, height * width),
         response=jnp.ones_like(index),
         neighbour=jnp.where(index <= len(AROUND), index, 0),
-        response_pattern=_finish(context[None] + index * factors[-1]),
+        response_pattern=_finish(context[None] + index * factors[-1:]),
     )
 
 
@@ -232,20 +232,19 @@ def _nakade(captured: Array, shape: tuple[int, int]) -> Array:
         (unpack_rows(side, shape[1]) << index for index, side in enumerate(sides)),
         start=jnp.uint32(0),
     )
-    size = (jnp.clip(number, 1, MOST_CAPTURED) - 1).astype(jnp.uint32)
+    size = (jnp.clip(number, 1, MOST_CAPTURED) - 1).astype(jnp.uint32)[None, None]
     return _computed_once(unpack_rows(captured, shape[1]) * (1 + surroundings + 256 * size))
 
 
 def _distance(move: Array, shape: tuple[int, int]) -> Array:
     """Return the Manhattan distance of every point to `move`, 1 to 17; 0 where there was none, and
     at the move itself."""
-    place = bits.first_point(move, shape)
+    place = bits.first_point(move, shape)[None, None]
     row, column = jnp.divmod(place, shape[1])
     rows = abs(jnp.arange(shape[0], dtype=jnp.int32)[:, None, None] - row)
     columns = abs(jnp.arange(shape[1], dtype=jnp.int32)[None, :, None] - column)
-    return jnp.where(bits.union(move) != 0, jnp.minimum(rows + columns, MOST_DISTANCE), 0).astype(
-        jnp.uint32
-    )
+    was_there = (bits.union(move) != 0)[None, None]
+    return jnp.where(was_there, jnp.minimum(rows + columns, MOST_DISTANCE), 0).astype(jnp.uint32)
 
 
 def _cells(now: Situation, shape: tuple[int, int]) -> Array:
