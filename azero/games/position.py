@@ -326,5 +326,7 @@ def objection(position: Position, colour: int, action: int, number: int) -> str:
     if not position.legal[action]:
         rules = cast(Go, position.game)
         ko = "simple ko" if rules.superko == "simple" else f"{rules.superko} superko"
-        return f"move {number}, {position.action_name(action)}, is forbidden under {ko}"
+        suicide = "with" if rules.suicide else "without"
+        name = position.action_name(action)
+        return f"move {number}, {name}, is illegal under {ko} {suicide} suicide"
     return ""

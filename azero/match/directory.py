@@ -111,7 +111,7 @@ class MatchDirectory:
             self.players = facts["players"]
             self.games = read_match_games(path)
             if is_longer:
-                self._write(facts.get("result", {}))
+                self._write({})  # that of all games so far is in their rows
         else:
             self._write({})
         self._rows = RowFile(path / GAMES)

@@ -24,7 +24,7 @@ from azero.games.shogi.rules import Shogi
 from azero.games.shogi.sfen import START as SHOGI_START
 from azero.games.shogi.text import ShogiBoard, board_of_sfen
 from azero.match.games import MatchGame
-from azero.match.referee import PLAYED_OUT
+from azero.match.referee import ON_TIME, PLAYED_OUT
 from azero.players.player import Decision
 
 LINE_MOVES = 8
@@ -106,7 +106,7 @@ def _lines(
 
 def _reason(game: MatchGame) -> str:
     if game.failed:
-        return "F"
+        return "T" if ON_TIME in game.ending else "F"
     if game.ending != PLAYED_OUT:
         return "R"
     return "" if game.margin is None else f"{abs(game.margin):g}"
@@ -134,7 +134,7 @@ def _termination(game: MatchGame) -> str:
     """Return the reason in the words of the PGN standard, section 9.8.1."""
     if not game.failed:
         return "normal"
-    if "in time" in game.ending:
+    if ON_TIME in game.ending:
         return "time forfeit"
     return "rules infraction" if "illegal" in game.ending else "abandoned"
 
@@ -152,7 +152,7 @@ def csa_ending(game: MatchGame, rules: Game) -> str:
     """Return the special move that ends a game."""
     loser = "%+ILLEGAL_ACTION" if game.rewards[0] < 0 else "%-ILLEGAL_ACTION"
     if game.failed:
-        return loser
+        return "%TIME_UP" if ON_TIME in game.ending else loser
     if game.ending != PLAYED_OUT:
         return "%TORYO"
     if game.reward == 0:

@@ -11,6 +11,8 @@ from azero.players.player import RESIGN, Clock, Decision, Move, Player, PlayerEr
 
 PLAYED_OUT = "played out"
 """The ending of a game scored by our rules."""
+ON_TIME = "loses on time"
+"""Begins the reason why a player out of time lost."""
 
 
 @dataclass(frozen=True)
@@ -156,5 +158,5 @@ def _time_left(clock: Clock, spent: float) -> Clock:
     left = clock.after(spent)
     if left is None:
         limit = f"{clock.limit_seconds:.2f} s left"
-        raise PlayerError(f"loses on time, {spent:.2f} s for a move with {limit}")
+        raise PlayerError(f"{ON_TIME}, {spent:.2f} s for a move with {limit}")
     return left

@@ -66,17 +66,20 @@ def _of_match(directory: Path) -> list[MatchOutcome]:
 
 
 def _identity(side: dict[str, Any], match: dict[str, Any]) -> str:
-    """Return what identifies a player of a match: its command, its checkpoint, and its search.
+    """Return what identifies a player of a match: its command, its checkpoint, its clock and its
+    search.
 
     Matches of former versions do not record the search. Between two networks it was the run's own,
     in many games at once; in all others it was an engine's. Without visits there is none. The
     engine's exploration is recorded since it is no longer AlphaZero's.
     """
     words = [side["player"], side["iteration"]]
+    clock = match["command"].get("clock")
+    words += [f"{name} {value:g}" for name, value in (clock or {}).items() if value]
     if side.get("search") is not None:
         words += [f"{side['visits']} visits", side["search"]]
         words += [f"pb-c-init {side['pb_c_init']}"] if "pb_c_init" in side else []
-    elif is_network(side["player"]) and "visits=0" not in side["player"]:
+    elif not clock and is_network(side["player"]) and "visits=0" not in side["player"]:
         networks = all(is_network(other["player"]) for other in match["players"])
         at_once = networks and not match["command"].get("start_positions")
         how = "many games at once" if at_once else "one tree for each game"

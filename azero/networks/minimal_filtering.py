@@ -33,7 +33,8 @@ Barabasz et al. 2018)."""
 
 MATRIX_TILES = 2
 """On boards of at most so many tiles along each side the transforms are matrix products over the
-whole board; on larger ones they are sums over the points of each tile."""
+whole board, which is faster there; on larger ones they are sums over the points of each tile, as
+fast or faster there (docs/speed.md)."""
 
 
 def tile_width(width: int) -> int:

@@ -3,6 +3,7 @@ that go on, ratings of what they hold."""
 
 import dataclasses
 import io
+import itertools
 import json
 import os
 import shutil
@@ -23,12 +24,19 @@ from azero.games.go.sgf import read_games
 from azero.games.table import make
 from azero.match import batched, compiled
 from azero.match.arena import evaluation_row
-from azero.match.directory import read_match, read_match_games
+from azero.match.directory import (
+    MatchDirectory,
+    read_match,
+    read_match_games,
+    read_match_result,
+)
+from azero.match.games import MatchGame
 from azero.match.matches import play_match
 from azero.match.openings import read_openings
 from azero.match.request import MatchRequest
 from azero.match.score import MatchResult, Tally
 from azero.match.sides import read_sides, restore_side
+from azero.players.clock import TimeControl
 from azero.players.specs import RandomNetSpec
 from azero.report.ratings import rate, read_results
 from azero.search.single.selection import ENGINE
@@ -164,6 +172,12 @@ def test_a_match_goes_on_where_it_stopped_and_no_other_may(tmp_path: Path) -> No
     assert read_match(tmp_path)["command"]["games"] == 6
     with pytest.raises(ValueError, match=r"another match \(there games: 6; here games: 4\)"):
         play(wanted)
+    extended = MatchDirectory(tmp_path, request("corner", "pass", 8).command, [])
+    lost = dataclasses.replace(read_match_games(tmp_path)[0], number=7, reward=-1.0)
+    extended.add(lost, None)
+    extended.close()  # stopped before the end
+    result = read_match_result(tmp_path)
+    assert (result["wins"], result["losses"]) == (6, 1)
     (tmp_path / "match.json").write_text("[1]")
     with pytest.raises(ValueError, match="does not hold a match"):
         play(request("corner", "pass", 6, out=tmp_path))
@@ -550,6 +564,28 @@ def test_matches_of_former_versions_are_not_merged_with_new_ones(tmp_path: Path)
     )
     with pytest.raises(ValueError, match="no games connect"):
         rate([tmp_path / "matches"], {}, console=Console(file=io.StringIO()))
+
+
+def test_the_clock_is_part_of_what_a_player_of_a_tournament_is(tmp_path: Path) -> None:
+    players = [
+        {"name": "a", "player": "go9", "iteration": None, "visits": None, "search": None},
+        {"name": "b", "player": "go7", "iteration": None, "visits": None, "search": None},
+        {"name": "program", "player": "gtp:program", "iteration": None},
+    ]
+    for first, second in itertools.combinations(players, 2):
+        wanted = MatchRequest(
+            first["player"], second["player"], 2, clock=TimeControl(main_time=10.0)
+        )
+        out = tmp_path / f"{first['name']}-{second['name']}"
+        directory = MatchDirectory(out, wanted.command, [first, second])
+        for number, reward in ((1, 1.0), (2, -1.0)):
+            directory.add(
+                MatchGame(number, None, number == 1, reward, (number,), 0, "played out"), None
+            )
+        directory.close()
+    fit = rate([tmp_path], {"a": 0.0}, console=Console(file=io.StringIO()))
+    assert {rating.name for rating in fit.ratings} == {"a", "b", "program"}
+    assert read_results(tmp_path)[0].players == ("go9 main_time 10", "go7 main_time 10")
 
 
 def test_a_match_of_a_former_version_goes_on_as_it_was_played() -> None:

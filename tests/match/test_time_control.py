@@ -1,15 +1,20 @@
 """Games by the clock, with free moves and with resignation."""
 
+import dataclasses
 import sys
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from azero.games.chess.settings import ChessConfig
+from azero.games.go.settings import GoConfig
 from azero.games.position import Position
 from azero.games.table import make
 from azero.match import referee
+from azero.match.games import MatchGame
 from azero.match.matches import play_match
+from azero.match.records import csa_ending, match_pgn, match_sgf
 from azero.match.referee import play_game
 from azero.match.request import MatchRequest
 from azero.players.clock import Clock, TimeControl
@@ -18,7 +23,7 @@ from azero.players.external_moves import UciPlayer, _clock_words
 from azero.players.player import RESIGN, Decision
 
 SCRIPT = str(Path(__file__).parents[1] / "players" / "scripted_uci.py")
-TICTACTOE = make("tictactoe")
+TICTACTOE, CHESS = make("tictactoe"), make("chess")
 AGZ = TimeControl(main_time=7200.0, periods=3, period_time=60.0)
 
 
@@ -87,6 +92,12 @@ def test_who_oversteps_the_time_loses(monkeypatch):
     record = play_game(TICTACTOE, first, second, Clock(5.0), is_timed=True)
     assert record.failed == 1 and record.rewards == (1.0, -1.0)
     assert record.ending == "second: loses on time, 5.01 s for a move with 5.00 s left"
+    game = MatchGame(1, None, True, 1.0, (0,), 0, record.ending, failed="second")
+    names = ("first", "second")
+    assert "RE[B+T]" in match_sgf(game, GoConfig(size=(3,)), make("go", size=3), names)
+    chess = dataclasses.replace(game, actions=())
+    assert '[Termination "time forfeit"]' in match_pgn(chess, ChessConfig(), CHESS, names)
+    assert csa_ending(chess, make("shogi")) == "%TIME_UP"
     second.reset()
     assert play_game(TICTACTOE, first, second, Clock(5.0)).failed is None
 

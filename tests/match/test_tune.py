@@ -31,7 +31,9 @@ def scripted(killed_at: tuple[int, ...] = ()):
         call = next(calls)
         assert request.out is not None
         request.out.mkdir(parents=True, exist_ok=True)
-        (request.out / "games.jsonl").write_text(request.first)
+        games = request.out / "games.jsonl"
+        assert not games.exists() or games.read_text() == request.first, "another match"
+        games.write_text(request.first)
         if call in killed_at:
             raise KeyboardInterrupt
         value = float(request.first.partition("pb-c-init=")[2])
@@ -78,12 +80,12 @@ def test_a_tuning_killed_five_times_ends_as_an_undisturbed_one(tmp_path, at_once
 
 
 def test_a_tuning_may_become_longer_but_no_other_one(tmp_path):
-    tune(request_in(tmp_path, trials=5, confirm_games=0), save_posterior, QUIET, scripted())
-    longer = tune(
-        request_in(tmp_path, trials=6, confirm_games=0), save_posterior, QUIET, scripted()
-    )
+    first = tune(request_in(tmp_path, trials=5), save_posterior, QUIET, scripted())
+    longer = tune(request_in(tmp_path, trials=6), save_posterior, QUIET, scripted())
     assert len((tmp_path / "trials.jsonl").read_text().splitlines()) == 6
-    assert longer.confirmation is None
+    assert longer.player != first.player and longer.confirmation.games == 40
+    without = request_in(tmp_path, trials=7, confirm_games=0)
+    assert tune(without, save_posterior, QUIET, scripted()).confirmation is None
     with pytest.raises(ValueError, match=r"another tuning .*games: there 20, here 30"):
         tune(request_in(tmp_path, games=30), save_posterior, QUIET, scripted())
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from azero.games.quoting import shorten
+from azero.games.shogi import csa
 from azero.games.shogi.position import KINDS
 from azero.games.shogi.records import MoveList, ShogiGame, winner_of
 from azero.games.shogi.sfen import START, format_hands, parse_square, square_of_digits
@@ -36,21 +37,6 @@ HANDICAPS = {
     "十枚落ち": "4k4/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
 }
 """Start positions, by the name of the handicap."""
-VERDICTS = {
-    "投了": "opponent",
-    "詰み": "opponent",
-    "切れ負け": "opponent",
-    "反則負け": "opponent",
-    "反則勝ち": "mover",
-    "入玉勝ち": "mover",
-    "千日手": "draw",
-    "持将棋": "draw",
-    "引き分け": "draw",
-}
-"""Winner by last word: the side to move, the other side, or none.
-
-Others (中断) leave it open."""
-
 SPECIAL_MOVES = {
     "投了": "%TORYO",
     "詰み": "%TSUMI",
@@ -64,6 +50,10 @@ SPECIAL_MOVES = {
 }
 """Last words as special moves of CSA. 反則勝ち has none of its own: CSA says whose move was
 illegal."""
+
+VERDICTS = {word: csa.VERDICTS.get(move, "") for word, move in SPECIAL_MOVES.items()}
+VERDICTS |= {"反則勝ち": "mover"}
+"""Winner by last word, as `csa.VERDICTS`; other words leave it open."""
 
 _NAMES = "|".join(sorted(_LETTERS, key=len, reverse=True))
 _ROW = re.compile(r"\s*([0-9]+)\s+(.*?)\s*(?:\(\s*[0-9]+:[0-9:/ ]+\))?\s*\+?\s*$")

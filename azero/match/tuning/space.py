@@ -89,5 +89,8 @@ def point_of(space: Sequence[Parameter], values: Sequence[float]) -> np.ndarray:
 def with_values(player: str, space: Sequence[Parameter], values: Sequence[float]) -> str:
     """Return the player's name with these settings."""
     pairs = zip(space, values, strict=True)
-    words = "&".join(f"{parameter.name}={value:g}" for parameter, value in pairs)
+    words = "&".join(
+        f"{parameter.name}={value:.0f}" if value == round(value) else f"{parameter.name}={value:g}"
+        for parameter, value in pairs
+    )
     return f"{player}{'&' if '?' in player else '?'}{words}"

@@ -3,7 +3,7 @@
 DIR/tuning.json    the command, and the winner with its confirmation match
 DIR/trials.jsonl   one row per finished trial
 DIR/trial-000/     its match, as of `azero match --out`
-DIR/confirmation/  the winner's match
+DIR/confirmation-TRIALS/  the match of the winner of so many trials
 DIR/posterior.png  what the process predicts for each setting
 """
 
@@ -269,7 +269,7 @@ def _conclude(
             ("the winner", "the opponent"),
             request.confirm_games,
             _CONFIRMATION_SEED,
-            request.out / "confirmation",
+            request.out / f"confirmation-{request.trials}",
         )
         tally = play(match, console).total
     tuned = Tuned(values, player, mean, deviation, tally)

@@ -120,7 +120,7 @@ class SizesConfig:
     """Size and precision of the networks."""
 
     blocks: int = 20
-    """Convolutions of the policy and the value network (AG16: 13)."""
+    """Convolutions of the policy and the value network before the last one (AG16: 12)."""
     filters: int = 256
     """Filters of every convolution (AG16: 192)."""
     value_hidden: int = 256
