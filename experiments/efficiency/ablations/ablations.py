@@ -4,8 +4,8 @@ loses without it: 7x7 Go, equal network operations, 400 games each.
     python experiments/efficiency/ablations/ablations.py --workdir runs/ablations
 
 Each run and each match continues where it was cut off. `results-SEED.json` beside this file holds
-what is done, and is printed as a table at the end. On a machine of two cores, start it twice, with
-seeds 0 and 1 and `taskset -c 0` and `taskset -c 1` before it.
+what is done; those of all seeds are printed as a table at the end. On a machine of two cores, start
+it twice, with seeds 0 and 1 and `taskset -c 0` and `taskset -c 1` before it.
 """
 
 from __future__ import annotations
@@ -97,21 +97,21 @@ def call(command: list[str], log: Path) -> None:
         subprocess.run(command, check=True, stdout=file, stderr=subprocess.STDOUT)
 
 
-def table(results: list[dict[str, Any]]) -> str:
-    """Return the results as rows of Markdown."""
-    rows = [
-        "| first | second | seed | won, drawn, lost | score (95%) | Elo |",
-        "|---|---|---|---|---|---|",
-    ]
-    for entry in results:
-        score, (low, high) = entry["score"], entry["interval"]
-        elo, elo_low, elo_high = map(elo_difference, (score, low, high))
-        rows.append(
-            f"| {entry['first']} | {entry['second']} | {entry['seed']} "
-            f"| {entry['wins']}, {entry['draws']}, {entry['losses']} "
-            f"| {score:.1%} ({low:.1%} to {high:.1%}) "
-            f"| {elo:+.0f} ({elo_low:+.0f} to {elo_high:+.0f}) |"
-        )
+def table() -> str:
+    """Return the results of all seeds as rows of Markdown."""
+    cells: dict[tuple[str, str], dict[int, str]] = {}
+    for path in sorted(HERE.glob("results-*.json")):
+        for entry in json.loads(path.read_text()):
+            elo, low, high = map(elo_difference, (entry["score"], *entry["interval"]))
+            games = f"{entry['wins']}, {entry['draws']}, {entry['losses']}"
+            cell = f"{games} | {elo:+.0f} ({low:+.0f} to {high:+.0f})"
+            cells.setdefault((entry["first"], entry["second"]), {})[entry["seed"]] = cell
+    seeds = sorted({seed for found in cells.values() for seed in found})
+    names = "".join(f" seed {seed}: won, drawn, lost | Elo (95%) |" for seed in seeds)
+    rows = [f"| first | second |{names}", "|---" * (2 + 2 * len(seeds)) + "|"]
+    for (first, second), found in cells.items():
+        results = " | ".join(found.get(seed, " | ") for seed in seeds)
+        rows.append(f"| {first} | {second} | {results} |")
     return "\n".join(rows)
 
 
@@ -132,7 +132,7 @@ def main() -> None:
             results.append(key | {name: result[name] for name in names})
             path.write_text(json.dumps(results, indent=1) + "\n")
             print(time.strftime("%H:%M:%S"), results[-1], flush=True)
-    print(table(results))
+    print(table())
 
 
 if __name__ == "__main__":
