@@ -109,7 +109,10 @@ def make_scorer(game: Game, network: Network, symmetries: bool = False) -> Score
     def score(params: PyTree, batch: Any) -> tuple[Array, Array, Array]:
         logits, value = evaluate(params, batch.planes)
         played = jnp.argmax(batch.weights, axis=-1)[:, None]
-        rank = (logits > jnp.take_along_axis(logits, played, axis=-1)).sum(axis=-1, dtype=jnp.int32)
+        at = jnp.take_along_axis(logits, played, axis=-1)
+        # Of equal logits the lower action is first, as with argmax.
+        is_before = (logits > at) | ((logits == at) & (jnp.arange(logits.shape[-1]) < played))
+        rank = is_before.sum(axis=-1, dtype=jnp.int32)
         log_probability = jnp.take_along_axis(jax.nn.log_softmax(logits), played, axis=-1)[:, 0]
         return rank, log_probability, jnp.square(batch.value - value) / 4
 

@@ -122,14 +122,24 @@ def test_scores_are_those_of_the_records():
     )
 
 
+def test_a_network_without_an_opinion_ranks_by_action():
+    rows = pack_records(list(read_games(EXPERT))[:1], GAME, ImportTally())
+    score = make_scorer(GAME, fixed_network([], 0.0))
+    result = score_positions(score, {}, GAME, make_mesh(jax.devices()[:1]), rows, np.arange(16), 16)
+    assert result.rank.tolist() == rows["action"][:16].tolist()
+
+
 def test_the_mean_over_symmetries_turns_the_moves_back():
     rows = pack_records(list(read_games(EXPERT))[:1], GAME, ImportTally())
     score = make_scorer(GAME, fixed_network([0], 0.0), symmetries=True)
     result = score_positions(score, {}, GAME, make_mesh(jax.devices()[:1]), rows, np.arange(16), 16)
     # Turned back, the favourite corner is each of the four corners twice; the record's first moves
-    # are elsewhere, behind the four of them.
-    corners = {0, 8, 72, 80}
-    assert not corners & set(rows["action"][:16].tolist()) and (result.rank == 4).all()
+    # are elsewhere, behind the four of them and the points with lower numbers.
+    corners, actions = {0, 8, 72, 80}, rows["action"][:16].tolist()
+    assert not corners & set(actions)
+    assert result.rank.tolist() == [
+        action + sum(corner > action for corner in corners) for action in actions
+    ]
 
 
 def test_the_table_has_the_published_figures_and_ours():
