@@ -32,9 +32,8 @@ Barabasz et al. 2018)."""
 
 
 MATRIX_TILES = 2
-"""On boards of at most so many tiles along each side the transforms are matrix products over the
-whole board, which is faster there; on larger ones they are sums over the points of each tile, as
-fast or faster there (docs/speed.md)."""
+"""On boards of at most so many tiles along each side `infer_tiles` transforms by matrix products
+(docs/speed.md)."""
 
 
 def tile_width(width: int) -> int:
@@ -115,32 +114,56 @@ def prepare_tiles(kernel: Array, width: int) -> Array:
 
 def apply_tiles(x: Array, weights: Array) -> Array:
     """Convolve x [B, H, W, C] with weights of `prepare_tiles`; returns [B, H, W, F]."""
+    batch, height, width, _ = x.shape
     points, filters = weights.shape[0], weights.shape[-1]
     outputs = points - 2
+    inverse, _, _ = minimal_filter(outputs)
     products = lax.dot_general(
         _tiles_at_points(x, outputs),
         weights.reshape(points * points, -1, filters),
         (((2,), (1,)), ((0,), (0,))),
     )
-    inverse, _, _ = minimal_filter(outputs)
-    batch, height, width, _ = x.shape
-    tall, wide = _tiles(height, outputs), _tiles(width, outputs)
-    if tall <= MATRIX_TILES >= wide:
-        transposed = tuple(zip(*inverse, strict=True))
-        at = products.reshape(points, points, wide, tall, batch, filters)
-        return _points_to_board(_board_matrices(transposed, (height, width), outputs, 0), at)
-    at = products.reshape(points, points, batch, tall, wide, filters)
+    tiles = _tiles(height, outputs), _tiles(width, outputs)
+    at = products.reshape(points, points, batch, *tiles, filters)
     rows = [jnp.stack(_combine(inverse, list(column)), axis=2) for column in at]
     y = jnp.stack(_combine(inverse, rows), axis=4)
-    return y.reshape(batch, tall * outputs, wide * outputs, filters)[:, :height, :width]
+    return y.reshape(batch, tiles[0] * outputs, tiles[1] * outputs, filters)[:, :height, :width]
+
+
+def infer_tiles(x: Array, weights: Array) -> Array:
+    """Return `apply_tiles(x, weights)`, on small boards with transforms by matrix products over the
+    whole board.
+
+    Self-play, with a core for each device, is faster so. Training is not: XLA does not divide these
+    products over the threads of a device.
+    """
+    (batch, height, width, _), (points, *_, filters) = x.shape, weights.shape
+    outputs = points - 2
+    tall, wide = _tiles(height, outputs), _tiles(width, outputs)
+    if max(tall, wide) > MATRIX_TILES:
+        return apply_tiles(x, weights)
+    inverse, _, forward = minimal_filter(outputs)
+    at = _board_to_points(_board_matrices(forward, (height, width), outputs, -1), x)
+    products = lax.dot_general(
+        at, weights.reshape(points * points, -1, filters), (((2,), (1,)), ((0,), (0,)))
+    )
+    transposed = tuple(zip(*inverse, strict=True))
+    return _points_to_board(
+        _board_matrices(transposed, (height, width), outputs, 0),
+        products.reshape(points, points, wide, tall, batch, filters),
+    )
 
 
 def gradient_tiles(x: Array, gradient: Array) -> Array:
     """Return the gradient of the weights of `prepare_tiles` from x [B, H, W, C] and the gradient of
     the output [B, H, W, F]."""
-    outputs = tile_width(x.shape[2])
+    _, height, width, _ = gradient.shape
+    outputs = tile_width(width)
     inverse, _, _ = minimal_filter(outputs)
-    spread = _transform(tuple(zip(*inverse, strict=True)), gradient, outputs, 0)
+    tall, wide = _tiles(height, outputs), _tiles(width, outputs)
+    pads = (0, tall * outputs - height), (0, wide * outputs - width)
+    transposed = tuple(zip(*inverse, strict=True))
+    spread = _transform(transposed, jnp.pad(gradient, ((0, 0), *pads, (0, 0))), outputs)
     # The smaller factor first: XLA copies the one that it transposes.
     products = lax.dot_general(
         spread, _tiles_at_points(x, outputs), (((1,), (1,)), ((0,), (0,)))
@@ -151,8 +174,13 @@ def gradient_tiles(x: Array, gradient: Array) -> Array:
 def _tiles_at_points(x: Array, outputs: int) -> Array:
     """Return [n n, B T, C]: the inputs of the T tiles of a board at each pair of interpolation
     points."""
+    _, height, width, _ = x.shape
     _, _, forward = minimal_filter(outputs)
-    return _transform(forward, x, outputs, -1)
+    pads = (
+        (1, _tiles(height, outputs) * outputs + 1 - height),
+        (1, _tiles(width, outputs) * outputs + 1 - width),
+    )
+    return _transform(forward, jnp.pad(x, ((0, 0), *pads, (0, 0))), outputs)
 
 
 def _tiles(size: int, outputs: int) -> int:
@@ -160,34 +188,25 @@ def _tiles(size: int, outputs: int) -> int:
     return -(-size // outputs)
 
 
-def _transform(matrix: Matrix, x: Array, outputs: int, start: int) -> Array:
-    """Return [n n, B T, C]: windows of k x k points of x [B, H, W, C], one for each of the T tiles,
-    multiplied by the matrix [n, k] along the rows and then along the columns.
+def _transform(matrix: Matrix, padded: Array, outputs: int) -> Array:
+    """Return [n n, B T, C]: windows of k x k points of `padded`, `outputs` apart, multiplied by
+    the matrix [n, k] along the rows and then along the columns.
 
-    A tile has `outputs` x `outputs` points; its window begins `start` points after it. Points
-    outside the board are zero. The order of the B T windows is any, the same for each shape of x.
+    The barriers keep XLA from computing the first product again for every use of it.
     """
     points = len(matrix[0])
-    tall, wide = (_tiles(size, outputs) for size in x.shape[1:3])
-    if tall <= MATRIX_TILES >= wide:
-        return _board_to_points(_board_matrices(matrix, x.shape[1:3], outputs, start), x)
-    pads = [
-        (-start, (count - 1) * outputs + start + points - size)
-        for count, size in zip((tall, wide), x.shape[1:3], strict=True)
-    ]
-    padded = jnp.pad(x, ((0, 0), *pads, (0, 0)))
+    tall, wide = ((size - points) // outputs + 1 for size in padded.shape[1:3])
 
     def every(count: int, first: int) -> slice:
         return slice(first, first + (count - 1) * outputs + 1, outputs)
 
-    # The barriers keep XLA from computing the first product again for every use of it.
     columns = lax.optimization_barrier(
-        _combine(matrix, [padded[:, :, every(wide, first)] for first in range(points)])
+        _combine(matrix, [padded[:, :, every(wide, start)] for start in range(points)])
     )
     transformed = [
         at
         for column in columns
-        for at in _combine(matrix, [column[:, every(tall, first)] for first in range(points)])
+        for at in _combine(matrix, [column[:, every(tall, start)] for start in range(points)])
     ]
     stacked = jnp.stack(transformed)
     return lax.optimization_barrier(stacked.reshape(len(transformed), -1, padded.shape[-1]))
@@ -196,8 +215,12 @@ def _transform(matrix: Matrix, x: Array, outputs: int, start: int) -> Array:
 def _board_matrices(
     matrix: Matrix, board_shape: Sequence[int], outputs: int, start: int
 ) -> list[NDArray[np.float32]]:
-    """Return float32[n, T, H] and float32[n, S, W]: the matrix [n, k] at the windows of the tiles
-    along the columns and along the rows (see `_transform`)."""
+    """Return float32[n, T, H] and float32[n, S, W]: the matrix [n, k] at windows of k points, one
+    for each tile along the columns and along the rows.
+
+    A tile has `outputs` points, and its window begins `start` points after its first one. Points
+    outside the board are left out.
+    """
     matrices = []
     for size in board_shape:
         board = np.zeros((len(matrix), _tiles(size, outputs), size), np.float32)

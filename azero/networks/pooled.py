@@ -72,7 +72,7 @@ def pooled_network(
     """
     plan, epsilon = _plan(config, game), config.batch_norm_epsilon
     train_convolve = functools.partial(convolve, config.convolution)
-    fast_convolve = CONVOLUTIONS[config.convolution].apply
+    fast_convolve = CONVOLUTIONS[config.convolution].infer
     train_dtype, inference_dtype = jnp.dtype(config.train_dtype), jnp.dtype(config.inference_dtype)
 
     def make_norms(is_training: bool) -> Callable[[PyTree, PyTree], Norms]:

@@ -1,5 +1,7 @@
 """The ways to convolve against the definition, on boards of many shapes."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -55,11 +57,15 @@ def test_tile_width_takes_few_products() -> None:
 def test_convolution_is_the_definition(name: str, shape: tuple[int, int]) -> None:
     x, kernel = draw((3, *shape, 6), 0), draw((3, 3, 6, 4), 1)
     expected = correlate(x, kernel)
-    np.testing.assert_allclose(
-        jax.jit(convolve, static_argnums=0)(name, x, kernel),
-        expected,
-        atol=2e-5 * np.abs(expected).max(),
-    )
+
+    def infer(x: jax.Array, kernel: jax.Array) -> jax.Array:
+        convolution = CONVOLUTIONS[name]
+        return convolution.infer(x, convolution.prepare(kernel, shape[1]))
+
+    for function in (functools.partial(convolve, name), infer):
+        np.testing.assert_allclose(
+            jax.jit(function)(x, kernel), expected, atol=2e-5 * np.abs(expected).max()
+        )
 
 
 @pytest.mark.parametrize("shape", [(4, 5), (7, 8), (9, 6)])
