@@ -328,5 +328,5 @@ def objection(position: Position, colour: int, action: int, number: int) -> str:
         ko = "simple ko" if rules.superko == "simple" else f"{rules.superko} superko"
         suicide = "with" if rules.suicide else "without"
         name = position.action_name(action)
-        return f"move {number}, {name}, is illegal under {ko} {suicide} suicide"
+        return f"move {number}, {name}, is forbidden under {ko} {suicide} suicide"
     return ""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import secrets
+import signal
 import socket
 import sys
 import threading
@@ -71,12 +71,15 @@ def serve(
         )
     )
     address = _address(host, bound.getsockname()[1], token)
-    with contextlib.suppress(KeyboardInterrupt):
+    before = signal.signal(signal.SIGINT, lambda *_: setattr(server, "should_exit", True))
+    try:  # an interrupt while the event loop starts would be lost
         print(f"azero web: {address}\n(Ctrl-C ends it)", flush=True)
         threading.Thread(target=_watch, args=(application, server), daemon=True).start()
         if opens_browser:
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         server.run(sockets=[bound])
+    finally:
+        signal.signal(signal.SIGINT, before)
     if application.service.has_failed:
         with raising_causes():
             application.service.result()
