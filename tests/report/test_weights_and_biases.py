@@ -71,6 +71,9 @@ def test_metrics_are_written_offline_and_go_on(
     with MetricsWriter(tmp_path, 1, open_wandb) as writer:
         writer.write({"iteration": 2, "policy_loss": 2.0})
     assert not writer.take_warnings() and (tmp_path / ID).read_text() == name
+    deadline = time.monotonic() + 30
+    while len(written(tmp_path)[0]) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)  # W&B's service writes the file shortly after the run has finished
     rows, settings = written(tmp_path)
     assert rows == [
         {"iteration": 1, "policy_loss": 2.5},
