@@ -3,8 +3,8 @@ behind the Network contract.
 
 Source: AG16 Extended Data Table 4. `planes` uint32[B, H, W, C] are the numbers of
 `azero.games.go.alphago2016.patterns`, one for each group: 0 is none, else the weight's number from
-1, or a 32-bit code whose high bits index a table. A move's logit is the sum of its weights; the
-pass is never played. The value is 0.
+1, or a 32-bit code whose high bits index a table. A move's logit is the sum of its weights; stones,
+where the 3x3 pattern is 0, and the pass are never played. The value is 0.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ GROUPS = (
 """The first six are the rollout policy's, all are the tree policy's (AG16 Extended Data Table
 4)."""
 NUM_GROUPS = {"rollout2016": 6, "tree2016": 10}
+PATTERN = [group.name for group in GROUPS].index("pattern")
 
 
 def linear_network(
@@ -67,9 +68,8 @@ def linear_network(
         return {"params": init_weights(groups, config.pattern_bits), "batch_stats": {}}
 
     def infer(params: PyTree, planes: Array) -> tuple[Array, Array]:
-        logits = sum_weights(params, [planes[..., index] for index in range(len(groups))]).reshape(
-            planes.shape[0], -1
-        )
+        logits = sum_weights(params, [planes[..., index] for index in range(len(groups))])
+        logits = jnp.where(planes[..., PATTERN] != 0, logits, NEVER).reshape(planes.shape[0], -1)
         return jnp.pad(logits, ((0, 0), (0, 1)), constant_values=NEVER), jnp.zeros(
             planes.shape[0], jnp.float32
         )

@@ -1,6 +1,8 @@
 """The linear policies: the published weights, sums of weights, and learning through the one
 learner."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,8 +14,8 @@ from azero.learn.learner import make_learner
 from azero.learn.settings import LearnerConfig
 from azero.mesh import make_mesh
 from azero.networks.network import Inputs
-from azero.networks.rollout import GROUPS, init_weights, sum_weights
-from azero.networks.settings import Rollout2016Config
+from azero.networks.rollout import GROUPS, NUM_GROUPS, init_weights, sum_weights
+from azero.networks.settings import Rollout2016Config, Tree2016Config
 
 ROLLOUT = Rollout2016Config(pattern_bits=10)
 
@@ -78,12 +80,24 @@ def test_it_learns_to_answer_beside_the_last_move():
     for _ in range(40):
         state, metrics = learner.train_step(state, batch)
         losses.append(float(metrics["policy_loss"]))
-    assert losses[0] == pytest.approx(
-        np.log(49), abs=1e-4
-    )  # uniform over the points, none for the pass
+    # At first uniform over the 48 empty points; the pass and the stone are no moves.
+    assert losses[0] == pytest.approx(np.log(48), abs=1e-4)
     assert losses[-1] < 0.3 and float(metrics["accuracy"]) == 1.0
     live = {name: np.count_nonzero(weights) for name, weights in state.params.items()}
     assert live["neighbour"] == 8 and live["save_atari"] == 0 and 0 < live["pattern"] < 40
+
+
+@pytest.mark.parametrize("config", [ROLLOUT, Tree2016Config(pattern_bits=10)])
+def test_empty_points_share_the_probability(config):
+    game = Go(size=7, num_planes=NUM_GROUPS[config.name])
+    moves = [8, 16, 0, 24, 48, 20]
+    step, network = jax.jit(game.step), config.build(game)
+    state = functools.reduce(step, moves, jax.jit(game.init)())
+    planes = jax.jit(game.observe)(state)[None]
+    logits, _ = jax.jit(network.apply)(network.init(jax.random.key(0)), planes)
+    chances = np.asarray(jax.nn.softmax(logits[0]))
+    assert not chances[[*moves, 49]].any()
+    np.testing.assert_allclose(np.delete(chances, [*moves, 49]), 1 / 43, rtol=1e-6)
 
 
 def test_other_planes_are_refused():

@@ -42,6 +42,8 @@ from azero.types import Array
 NUM_ROLLOUT = 6
 NUM_TREE = 10
 NUM_PLANES = (NUM_ROLLOUT, NUM_TREE)
+PATTERN = 5
+"""The 3x3 pattern's index among the numbers."""
 _OFF_BOARD = 7
 _MARGIN = 2
 MOST_DISTANCE = 17
@@ -76,7 +78,7 @@ def planes_from_frames(
     frames: Array, to_play: Array, shape: tuple[int, int], num_planes: int
 ) -> Array:
     """Return the numbers uint32[H, W, C] of a position, those of the rollout policy (C = 6) or of
-    the tree policy (10).
+    the tree policy (10). The number of the 3x3 pattern is 0 at stones, which are no moves.
 
     `frames` uint32[8, 2K] and `to_play` int32[] are as for the planes of `features`.
     """
@@ -85,14 +87,16 @@ def planes_from_frames(
 
 def _planes(shape: tuple[int, int], num_planes: int, frames: Array, to_play: Array) -> Array:
     now, chains = situation(frames, to_play, shape)
+    board = bits.board_rows(shape)
     if num_planes == NUM_ROLLOUT:
         numbers = rollout_features(now, shape)
     else:
         own, _ = colour_rows(shape, frames[:, 1:3], to_play == 1)
-        board = bits.board_rows(shape)
         legal = non_suicide_points(now.own, now.other, now.one, board)
         in_atari = self_atari(find_moves(now.own, now.other, chains, legal, board), legal)
         numbers = tree_features(now, _only(own[:, 0] & ~own[:, 1]), in_atari, shape)
+    empty = board & ~(now.own | now.other)
+    numbers[PATTERN] = jnp.where(unpack_rows(empty, shape[1]) != 0, numbers[PATTERN], 0)
     return jnp.stack(numbers).transpose(3, 1, 2, 0)
 
 
