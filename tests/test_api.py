@@ -151,6 +151,20 @@ def test_threads_share_a_model(animal):
     assert found == {move: animal.evaluate(start.play(move)) for move in first}
 
 
+def test_two_games_at_once_do_not_wait_for_each_other():
+    """Each locks both networks; the first use of a network loads it under its lock."""
+    first, second = (azero.load(f"tictactoe?visits={visits}") for visits in (1, 2))
+    threads = [
+        threading.Thread(target=azero.play, args=players, daemon=True)
+        for players in ((first, second), (second, first))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+        assert not thread.is_alive()
+
+
 def test_mistakes_are_one_line(animal, go7):
     for name, message in (
         ("go98", "'go98' is not a player: there is no directory 'go98'"),
@@ -163,6 +177,11 @@ def test_mistakes_are_one_line(animal, go7):
         ValueError, match="iteration 96 knows animal_shogi on 4x3 and cannot play go"
     ):
         animal.evaluate(azero.Position.start(go7.game))
+    for wrong in ("go", animal):
+        with pytest.raises(TypeError, match=r"is not a game, as azero\.make and model\.game are"):
+            azero.Position.start(wrong)
+    with pytest.raises(ValueError, match="seconds must be above 0, not nan"):
+        animal.search(azero.Position.start(animal.game), seconds=float("nan"))
     with pytest.raises(ValueError, match=r"'K10' is not a legal move here .move 1 of the game"):
         azero.Position.from_moves(go7.game, "K10")
     with pytest.raises(ValueError, match="'chess' is not the name of a setting"):

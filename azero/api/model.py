@@ -169,7 +169,7 @@ class Model:
         if visits is None and seconds is None:
             return Limits(visits=VISITS if self._spec.visits is None else self._spec.visits)
         for name, limit in (("visits", visits), ("seconds", seconds)):
-            if limit is not None and limit <= 0:
+            if limit is not None and not limit > 0:  # NaN, too
                 raise ValueError(f"{name} must be above 0, not {limit}")
         return Limits(visits=visits, seconds=seconds)
 

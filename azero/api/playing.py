@@ -112,6 +112,9 @@ def play(
     opened = pairing.first_position(game).play_moves(opening)
     pairing = dataclasses.replace(pairing, opening_moves=opened.actions)
     with contextlib.ExitStack() as stack:
+        # Always in the same order, so that two games never wait for each other's network.
+        held = {id(side): side for side in models}
+        thinkers = {key: stack.enter_context(held[key].held(game)) for key in sorted(held)}
         makers: list[MakePlayer] = []
         for side, name in zip(sides, names, strict=True):
             if not isinstance(side, Model):
@@ -119,7 +122,7 @@ def play(
                     raise ValueError(f"{name} plays {side.game}, not {game.name}")
                 makers.append(program_maker(side, name, rules, timeout, seed - 1))
                 continue
-            thinker = stack.enter_context(side.held(game))
+            thinker = thinkers[id(side)]
             stack.callback(setattr, thinker, "style", thinker.style)
             thinker.style = _styled(thinker.style, side.limits(visits, seconds), drawn_moves)
             makers.append(_same(thinker))

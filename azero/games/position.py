@@ -44,7 +44,13 @@ class Position:
 
     @classmethod
     def start(cls, game: Game) -> Position:
-        """Return the position before the first move of `game`."""
+        """Return the position before the first move of `game`.
+
+        Raises:
+          TypeError: it is not a game but, say, the name of one.
+        """
+        if not hasattr(game, "init"):
+            raise TypeError(f"{game!r} is not a game, as azero.make and model.game are")
         begin, _, _ = _compiled(cast(Hashable, game))
         return cls._of(game, begin(), ())
 

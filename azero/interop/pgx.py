@@ -157,12 +157,15 @@ class AzeroEnv(core.Env):
             is_illegal, jnp.where(loser, _PENALTY, -_PENALTY), played.rewards
         ).astype(jnp.float32)
         over = played.terminated | is_illegal
-        return played.replace(
-            rewards=jnp.where(was_over, 0.0, rewards),
-            terminated=was_over | over,
-            legal_action_mask=played.legal_action_mask | over | was_over,
-            _step_count=state._step_count + jnp.where(was_over, 0, 1),
+        after = played.replace(
+            rewards=rewards,
+            terminated=over,
+            legal_action_mask=played.legal_action_mask | over,
+            _step_count=state._step_count + 1,
         )
+        # Our rules stop by themselves where they ended the game, not after an illegal action.
+        before = state.replace(rewards=jnp.zeros_like(rewards))
+        return jax.tree.map(lambda old, new: jnp.where(was_over, old, new), before, after)
 
     def _init(self, key: Array) -> AzeroState:
         begin, observation, legal = jax.tree.map(jnp.asarray, self._begin)

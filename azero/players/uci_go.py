@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -112,8 +113,7 @@ def parse_go(words: Sequence[str], side: str) -> GoRequest:
 
 def _number(text: str) -> int | None:
     """Return `text` as an integer within range; None if it is not a number."""
-    digits = text.removeprefix("-").removeprefix("+")
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
+    if re.fullmatch(r"[-+]?[0-9]{1,18}", text) is None:
         return None
     # A clock that has run out may be below zero.
     return min(max(int(text), 0), _LARGEST)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,13 +28,13 @@ if TYPE_CHECKING:
     from azero.players.player import Position
 
 PERSPECTIVES = ("BLACK", "WHITE", "SIDETOMOVE")
-_UNUSED = ("includeOwnershipStdev", "includeMovesOwnershipStdev")
-"""Fields that need an ownership head, which the networks of the AlphaGo papers do not have."""
-_NO_OWNERSHIP = (
-    "The network has no ownership head; results omit this field (includeOwnership is estimated "
-    "from random games)"
+_NOT_HERE = (
+    "includeOwnershipStdev",
+    "includeMovesOwnershipStdev",
+    "rootPolicyTemperature",
+    "rootFpuReductionMax",
+    "includeNoResultValue",
 )
-_NOT_HERE = ("rootPolicyTemperature", "rootFpuReductionMax", "includeNoResultValue")
 """KataGo's fields that this engine does not use."""
 _FLAGS = {
     "includePolicy": "includes_policy",
@@ -107,16 +108,14 @@ class Query:
           QueryError: a move is illegal.
         """
         black, white = self.stones
-        handicap = len(black) if self.first_player == 1 and not white else 0
-        wanted = self.moves[:number]
-        there = (game.shape, game.komi, game.rules, game.first_to_play)
-        same = there == (self.shape, self.komi, self.rules, self.first_player)
+        wanted, handicap = self.moves[:number], self.num_handicap(number)
+        there = (game.shape, game.komi, game.rules, game.first_to_play, game.num_handicap)
+        same = there == (self.shape, self.komi, self.rules, self.first_player, handicap)
         if not (same and game.is_from(black, white) and game.moves == wanted[: len(game.moves)]):
             game.clear(self.shape)
             game.set_rules(self.rules)
             game.set_komi(self.komi)
-            if black or white or self.first_player:
-                game.set_up(black, white, self.first_player, handicap)
+            game.set_up(black, white, self.first_player, handicap)
         for index in range(len(game.moves), number):
             try:
                 game.play(*wanted[index])
@@ -126,11 +125,19 @@ class Query:
                 ) from error
 
     def colour_to_move(self, number: int) -> int:
-        """Return who is to move before move `number`: the one who does, or at the end the other
-        than the last one."""
-        if number < len(self.moves):
-            return self.moves[number][0]
-        return 1 - self.moves[-1][0] if self.moves else self.first_player
+        """Return who is to move before move `number`: the other side than that of the last move,
+        whoever plays the next one."""
+        return 1 - self.moves[number - 1][0] if number else self.first_player
+
+    def num_handicap(self, number: int) -> int:
+        """Return Black's stones on a board without white ones: those set up, and Black's moves in a
+        row at the start of the first `number` moves."""
+        black, white = self.stones
+        if white:
+            return 0
+        first = itertools.takewhile(lambda move: move[0] == 0, self.moves[:number])
+        num_points = self.shape[0] * self.shape[1]
+        return len(black) + sum(action < num_points for _, action in first)
 
     def restriction_of(self, position: Position) -> Restriction | None:
         """Return the restriction of a search of `position`; None without one, or if it would leave
@@ -170,7 +177,7 @@ def parse_query(fields: dict[str, Any], game: GoGame, defaults: Mapping[str, Any
         if "initialPlayer" in fields
         else moves[0][0]
         if moves
-        else int(bool(stones[0]) and not stones[1])
+        else int(len(stones[0]) > 1 and not stones[1])
     )
     query = Query(
         fields["id"], shape, stones, moves, first, _komi(fields), rules, warnings=warnings
@@ -178,11 +185,9 @@ def parse_query(fields: dict[str, Any], game: GoGame, defaults: Mapping[str, Any
     _read_search(query, fields, defaults)
     _read_turns(query, fields)
     for name in fields:
-        if name in _UNUSED and fields[name] is True:
-            warnings.append((name, _NO_OWNERSHIP))
-        elif name in _NOT_HERE and fields[name] not in (False, None):
+        if name in _NOT_HERE and fields[name] not in (False, None):
             warnings.append((name, "Not supported by this engine; ignored"))
-        elif name not in _KNOWN and name not in _UNUSED and name not in _NOT_HERE:
+        elif name not in _KNOWN and name not in _NOT_HERE:
             warnings.append((name, "Unexpected or unused field"))
     return query
 

@@ -147,6 +147,30 @@ def test_stones_players_and_coordinates() -> None:
     assert client.game.effective_komi == 7.5
 
 
+@pytest.mark.parametrize(
+    ("fields", "turn", "player", "bonus"),
+    [
+        ({"initialStones": [["B", "C3"]]}, 0, "B", 0),
+        ({"initialStones": [["B", "C3"], ["B", "D4"]]}, 0, "W", 2),
+        ({"initialStones": [["B", "C3"], ["B", "D4"]], "initialPlayer": "B"}, 0, "B", 2),
+        ({"moves": [["B", "C3"], ["B", "D4"], ["W", "B2"]]}, 3, "B", 2),
+        ({"moves": [["B", "C3"], ["B", "D4"], ["W", "B2"]]}, 1, "W", 0),
+        ({"moves": [["B", "C3"], ["W", "B2"]], "initialPlayer": "W"}, 0, "W", 0),
+        ({"moves": [["B", "C3"], ["W", "B2"], ["B", "D4"]]}, 3, "W", 0),
+    ],
+)
+def test_sides_and_handicaps_are_those_of_katago(
+    fields: dict[str, Any], turn: int, player: str, bonus: int
+) -> None:
+    """KataGo, analysis.cpp and boardhistory.cpp: two or more black stones without a white one are a
+    handicap, set up or played in a row; the other side than that of the last move is to move."""
+    client = Client()
+    query = {**QUERY, "moves": [], "komi": 6, "rules": "chinese", "analyzeTurns": [turn], **fields}
+    (answer,) = client.answers(query)
+    assert answer["rootInfo"]["currentPlayer"] == player
+    assert client.game.effective_komi == 6 + bonus
+
+
 def test_allowed_and_avoided_moves() -> None:
     (answer,) = Client().answers(
         {**QUERY, "allowMoves": [{"player": "B", "moves": ["A1", "pass"], "untilDepth": 1}]}
@@ -302,6 +326,8 @@ def test_what_is_not_supported_is_a_warning_and_the_query_is_answered() -> None:
         "rules",
     ]
     assert all(set(warning) == {"warning", "field", "id"} for warning in warnings)
+    (stdev,) = (found for found in warnings if found["field"] == "includeOwnershipStdev")
+    assert stdev["warning"] == "Not supported by this engine; ignored", "whatever the network has"
     assert answer["rootInfo"]["visits"] == 4 and "ownership" not in answer
 
 

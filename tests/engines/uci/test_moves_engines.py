@@ -253,6 +253,7 @@ def test_clocks_are_those_of_the_side_to_move() -> None:
     byoyomi = parse_go(["btime", "0", "wtime", "0", "byoyomi", "3000"], "b").clock
     assert thinking_seconds(byoyomi, 10, 81, 0.1, 20) == pytest.approx(2.9)
     assert thinking_seconds(parse_go(["infinite"], "w").clock, 10, 64) is None
+    assert parse_go(["nodes", "-+5"], "w").unknown == ("nodes", "-+5")
     request = parse_go(
         ["searchmoves", "e2e4", "d2d4", "nodes", "5", "movetime", "250", "depth", "3", "ponder"],
         "w",
