@@ -110,7 +110,14 @@ class Application:
         return await _described(await run_in_threadpool(work), status=201)
 
     async def _describe(self, request: Request) -> Response:
-        return await _described(self._game(request))
+        """Describe the game to a page that loads it; a search of an earlier page ends."""
+        game = self._game(request)
+
+        def work() -> dict[str, Any]:
+            with game.changing():
+                return game.describe(with_frame=True)
+
+        return JSONResponse(await run_in_threadpool(work))
 
     async def _play(self, request: Request) -> Response:
         """Play a move; the request names the ply, so that a second click does nothing."""
