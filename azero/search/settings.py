@@ -60,7 +60,7 @@ class SearchConfig(Kind):
         return dataclasses.replace(self, num_simulations=num_simulations)
 
     def __post_init__(self) -> None:
-        check_range(self, "search", "num_simulations edge_width max_depth", 1, 2**31 - 1)
+        check_range(self, "search", "num_simulations edge_width max_depth", 1)
 
 
 @dataclass(frozen=True)

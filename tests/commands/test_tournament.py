@@ -42,6 +42,10 @@ def test_six_players_are_interrupted_and_rated_in_one_list(tmp_path, monkeypatch
 
 
 def test_what_is_no_tournament_is_named(tmp_path):
+    wrong = TournamentRequest((*PLAYERS, "nobody"), out=tmp_path)
+    with pytest.raises(ValueError, match="'nobody' is not a player"):
+        play_tournament(wrong, QUIET)
+    assert not list(tmp_path.iterdir()), "no game is played before all players are known"
     for players, message in (
         (("a=random:tictactoe",), "at least two players, not 1"),
         (("random:tictactoe", "random:tictactoe"), "two players are called"),

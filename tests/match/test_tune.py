@@ -102,6 +102,10 @@ def test_what_cannot_be_tuned_is_named(tmp_path):
     wrong = request_in(tmp_path, player="random-net:tictactoe?visits=2&search=alphazero")
     with pytest.raises(ValueError, match="c-visit is not a setting of the search alphazero"):
         tune(dataclasses.replace(wrong, parameter=("c-visit=1..9",)), save_posterior, QUIET)
+    for changes in ({"parameter": ("pb-c-int=1..2",)}, {"games": 3}, {"against": "nobody"}):
+        with pytest.raises(ValueError, match=r"not understood|even number|not a player"):
+            tune(request_in(tmp_path / "new", **changes), save_posterior, QUIET, scripted())
+    assert not (tmp_path / "new").exists(), "the command without its mistake starts there"
 
 
 def test_a_real_tuning_of_tic_tac_toe(tmp_path):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -218,6 +218,8 @@ class Application:
                     chunks.append(chunk)
         except TimeoutError as error:
             raise Refusal(408, "the request took too long to arrive") from error
+        except ClientDisconnect as error:
+            raise Refusal(400, "the visitor has gone before the request arrived") from error
         return b"".join(chunks)
 
     def _stream(self, game: WebGame, work: Work) -> Response:

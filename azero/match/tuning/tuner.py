@@ -27,11 +27,11 @@ from azero.data.rows import Row, RowFile, read_rows, to_plain, write_atomically
 from azero.match.matches import play_match
 from azero.match.request import MatchRequest
 from azero.match.score import NORMAL_95, MatchResult, Tally
+from azero.match.sides import match_rules, read_sides
 from azero.match.tuning.optimiser import Observation, Posterior, elo_of, propose
 from azero.match.tuning.request import TuneRequest
 from azero.match.tuning.space import Parameter, parse_parameter, point_of, values_of, with_values
 from azero.players.searches import WHOLE_CONSTANTS
-from azero.players.specs import parse_player
 
 SETTINGS, TRIALS, PLOT = "tuning.json", "trials.jsonl", "posterior.png"
 _WHOLE = (*WHOLE_CONSTANTS, "visits", "threshold", "policy_batch")
@@ -77,10 +77,10 @@ def tune(
     """
     console = console or make_console()
     space = [parse_parameter(text, _WHOLE) for text in request.parameter]
-    for place in (0.0, 1.0):  # a player that is not understood leaves no directory
-        parse_player(
-            with_values(request.player, space, values_of(space, np.full(len(space), place)))
-        )
+    for end in (0.0, 1.0):  # a mistake in the command leaves no directory
+        player = with_values(request.player, space, values_of(space, np.full(len(space), end)))
+        match = _match(request, player, ("first", "second"), request.games, 0, request.out)
+        match_rules(match, read_sides(match))
     request.out.mkdir(parents=True, exist_ok=True)
     with hold(request.out):
         _check_same(request)

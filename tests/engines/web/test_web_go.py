@@ -2,6 +2,8 @@
 
 import dataclasses
 import itertools
+import logging
+import socket
 import time
 
 import httpx
@@ -64,6 +66,18 @@ def test_a_capture_takes_the_stone_and_the_ko_is_not_legal(visitor) -> None:
     assert visitor.game["legal"][3 * 5 + 2] == "0"
     answer = visitor.post("play", move="C2", ply=8)
     assert answer.status_code == 400 and answer.json() == {"error": "illegal move"}
+
+
+def test_a_visitor_who_goes_during_a_request_leaves_no_traceback(server, caplog) -> None:
+    logger = logging.getLogger("uvicorn.error")
+    logger.addHandler(caplog.handler)
+    head = "POST /api/games HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
+    with socket.create_connection(("127.0.0.1", server.port)) as visitor:
+        visitor.sendall(f"{head}Expect: 100-continue\r\n\r\n".encode())
+        assert b"100 Continue" in visitor.recv(100)
+    time.sleep(0.3)
+    logger.removeHandler(caplog.handler)
+    assert not caplog.records
 
 
 def test_a_second_click_does_nothing(visitor) -> None:
