@@ -9,7 +9,7 @@ import re
 from rich.console import Console
 
 from azero.console.terminal import make_console
-from azero.match.directory import MATCH, read_match
+from azero.match.directory import read_players
 from azero.match.elo import EloFit
 from azero.match.matches import play_match
 from azero.match.request import MatchRequest, TournamentRequest
@@ -67,9 +67,7 @@ def play_tournament(request: TournamentRequest, console: Console | None = None) 
     for match in matches:  # a mistake in the last one is reported before hours of games
         match_rules(match, read_sides(match))
     for match in matches:
-        played = [read_match(path)["players"] for path in directories if (path / MATCH).exists()]
-        known = {side["name"]: side for sides in reversed(played) for side in sides}
-        play_match(match, console, known)
+        play_match(match, console, read_players(directories))
     anchor = request.anchor or next(iter(players))
     return rate(directories, {anchor: 0.0}, console=console)
 

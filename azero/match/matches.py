@@ -33,6 +33,7 @@ from azero.match.sides import (
     plays_at_once,
     read_sides,
     restore_side,
+    with_checkpoint,
 )
 from azero.match.sprt import Sprt
 from azero.players.specs import NetworkSpec
@@ -48,8 +49,8 @@ def play_match(
     Args:
       request: the match.
       console: where its output goes; None is standard output.
-      known: players of other matches as match.json has them, by name; they play with the
-        checkpoints that they had there.
+      known: players of other matches (`read_players`); they play with the checkpoints that they
+        had there.
 
     Raises:
       ValueError: a player or an opening is not understood, the boards differ, or the directory
@@ -58,12 +59,7 @@ def play_match(
       KeyboardInterrupt: it was stopped; the message says what is kept.
     """
     console = console or make_console()
-    sides = tuple(
-        restore_side(side, facts, was_at_once=True)
-        if (facts := known.get(side.name)) and facts["player"] == side.text
-        else side
-        for side in read_sides(request)
-    )
+    sides = tuple(with_checkpoint(side, known.get(side.text)) for side in read_sides(request))
     rules = match_rules(request, sides)
     pairings = draw_pairings(request, rules.build())
     if request.start_positions is not None:

@@ -183,7 +183,9 @@ def format_pgn(
         [
             *header,
             "",
-            *textwrap.wrap(" ".join([*words, result]), 79, break_on_hyphens=False),
+            *textwrap.wrap(
+                " ".join([*words, result]), 79, break_on_hyphens=False, break_long_words=False
+            ),
             "",
             "",
         ]
