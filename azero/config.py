@@ -252,7 +252,8 @@ def _overlay(
                 for key, value in data.items()
                 if not base.is_elsewhere(key.replace("-", "_"))
             }
-    hints = typing.get_type_hints(type(base))
+    types_of_all = typing.get_type_hints(type(base))  # those of class variables, too
+    hints = {field.name: types_of_all[field.name] for field in dataclasses.fields(base)}
     changes: dict[str, Any] = {}
     for key, value in data.items():
         name = key.replace("-", "_")

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import math
 import subprocess
 import sys
 import threading
@@ -114,8 +115,8 @@ def test_a_search_names_its_moves_and_lines(animal):
     kept = animal.search(position.play(result.best), visits=5)
     assert kept.visits > 5, "the tree below the best move is kept"
     assert animal.search(position, seconds=0.05).seconds < 5
-    for limits in ({"visits": 0}, {"seconds": -1.0}):
-        with pytest.raises(ValueError, match="must be above 0"):
+    for limits in ({"visits": 0}, {"visits": 2.5}, {"seconds": -1.0}, {"seconds": math.nan}):
+        with pytest.raises(ValueError, match=r"must be .*above 0"):
             animal.search(position, **limits)
 
 

@@ -50,6 +50,14 @@ def test_an_unknown_key_names_the_nearest_one(tmp_path):
         load_overlay(path, Config())
 
 
+def test_a_class_variable_is_not_a_key(tmp_path):
+    path = tmp_path / "wrong.toml"
+    for key in ("KINDS", "MAKE"):
+        path.write_text(f'[search]\n{key} = "x"\n')
+        with pytest.raises(ValueError, match=f"key search.{key}; the nearest one is search.[a-z]"):
+            load_overlay(path, Config())
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

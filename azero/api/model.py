@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import numbers
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -149,7 +151,7 @@ class Model:
 
         Raises:
           ValueError: the position is of a game or board that the network does not know, or a limit
-            is not positive.
+            is not a positive number, of visits an integer.
         """
         limits = self.limits(visits, seconds)
         if limits.visits == 0:  # a name without a search: its first visit is the network's choice
@@ -168,9 +170,10 @@ class Model:
         """Internal: return the limits of a search; see `search`."""
         if visits is None and seconds is None:
             return Limits(visits=VISITS if self._spec.visits is None else self._spec.visits)
-        for name, limit in (("visits", visits), ("seconds", seconds)):
-            if limit is not None and not limit > 0:  # NaN, too
-                raise ValueError(f"{name} must be above 0, not {limit}")
+        if visits is not None and (not isinstance(visits, numbers.Integral) or visits <= 0):
+            raise ValueError(f"visits must be an integer above 0, not {visits}")
+        if seconds is not None and not 0 < seconds < math.inf:
+            raise ValueError(f"seconds must be above 0 and finite, not {seconds}")
         return Limits(visits=visits, seconds=seconds)
 
     @contextlib.contextmanager

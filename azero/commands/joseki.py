@@ -65,6 +65,8 @@ def _select(request: JosekiRequest) -> tuple[list[GameRecord], dict[str, int]]:
     Returns:
       Those of the first one's board, in order; and how many others were left out, by reason.
     """
+    if not request.games:
+        raise ValueError("give at least one file of records: azero eval joseki FILE ...")
     skipped: list[str] = []
     records = [
         record

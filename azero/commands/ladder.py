@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,12 +10,15 @@ from rich.console import Console
 
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
-from azero.match.directory import read_match_games
+from azero.match.directory import read_match_games, read_players
 from azero.match.elo import difference_text
 from azero.match.games import summarise
 from azero.match.matches import play_match
 from azero.match.request import LadderRequest, MatchRequest
+from azero.match.sides import match_rules, read_sides
 from azero.players.program import find_program
+from azero.players.program_specs import ProgramSpec
+from azero.players.specs import parse_player
 
 
 class Rung(NamedTuple):
@@ -47,36 +49,37 @@ def climb(request: LadderRequest, console: Console | None = None) -> list[tuple[
       ValueError: an opponent is not understood, or none is installed.
     """
     console = console or make_console()
+    rungs = [(rung, _missing(rung.player)) for rung in _rungs(request)]
+    matches = {rung: _match(request, rung) for rung, problem in rungs if problem is None}
+    for match in matches.values():  # a mistake in the last one is reported before hours of games
+        match_rules(match, read_sides(match))
+    directories = [request.out / _directory_name(rung) for rung in matches]
     rows: list[tuple[str, ...]] = []
-    for rung in _rungs(request):
-        if (problem := _missing(rung.player)) is not None:
+    for rung, problem in rungs:
+        if problem is not None:
             rows.append((rung.name, f"not played: {problem}", "", "", ""))
             continue
         console.print(f"{rung.name}: {rung.player}", style="bold", soft_wrap=True, highlight=False)
-        directory = request.out / re.sub(r"[^a-z0-9]+", "-", rung.name.lower()).strip("-")
-        match = MatchRequest(
-            request.player,
-            rung.player,
-            second_name=rung.name,
-            out=directory,
-            **{
-                name: getattr(request, name)
-                for name in (
-                    "games",
-                    "komi",
-                    "size",
-                    "temperature_moves",
-                    "seed",
-                    "timeout",
-                    "workers",
-                )
-            },
-        )
-        play_match(match, console)
-        rows.append((rung.name, *_result(directory)))
+        play_match(matches[rung], console, read_players(directories))
+        rows.append((rung.name, *_result(request.out / _directory_name(rung))))
     columns = ("opponent", "won, drawn, lost", "score", "95%", "Elo")
     console.print(make_table(f"{request.player}, {_settings(request)}", columns, rows))
     return rows
+
+
+def _directory_name(rung: Rung) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", rung.name.lower()).strip("-")
+
+
+def _match(request: LadderRequest, rung: Rung) -> MatchRequest:
+    names = ("games", "komi", "size", "temperature_moves", "seed", "timeout", "workers")
+    return MatchRequest(
+        request.player,
+        rung.player,
+        second_name=rung.name,
+        out=request.out / _directory_name(rung),
+        **{name: getattr(request, name) for name in names},
+    )
 
 
 def _rungs(request: LadderRequest) -> list[Rung]:
@@ -92,15 +95,18 @@ def _rungs(request: LadderRequest) -> list[Rung]:
         raise ValueError(
             f"--only {request.only}: no opponent has that in its name; there are {names}"
         )
+    for rung in rungs:
+        if sum(_directory_name(rung) == _directory_name(other) for other in rungs) > 1:
+            raise ValueError(f"two opponents are called {rung.name!r}; give them different names")
     return rungs
 
 
 def _missing(player: str) -> str | None:
     """Return why the program of a player cannot be started; None if it can, or for a network."""
-    kind, _, command = player.partition(":")
-    if kind == "gtp":
+    spec = parse_player(player)
+    if isinstance(spec, ProgramSpec):
         try:
-            find_program(shlex.split(command)[0])
+            find_program(spec.command[0])
         except ValueError as error:
             return str(error)
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -59,6 +60,7 @@ def analyze(
       CheckpointError: there is no such checkpoint, or it is damaged.
     """
     console = make_console(file=sys.stderr) if as_json else make_console()
+    stem = None if as_json and out is None else _writable_stem(path, out, game)
     record, board, thinker, limits, notes = _prepare(path, source, visits, game)
     _say(console, notes)
     with working(f"review of {len(record.moves)} moves", console):
@@ -68,14 +70,8 @@ def analyze(
     if as_json:
         for row in review_rows(review):
             print(json.dumps(row))
-    if out is not None or not as_json:
-        _write(
-            review,
-            (path.parent if out is None else out) / _stem(path, game),
-            thinker.name,
-            " ".join(notes),
-            console,
-        )
+    if stem is not None:
+        _write(review, stem, thinker.name, " ".join(notes), console)
     return review
 
 
@@ -117,7 +113,7 @@ def show_search(
     Raises:
       ValueError: there is no such move.
     """
-    console = make_console()
+    console, stem = make_console(), _writable_stem(path, out, game)
     record, board, thinker, limits, notes = _prepare(path, source, visits, game)
     _say(console, notes)
     position, moves, skipped = start_of_record(record, board)
@@ -132,7 +128,6 @@ def show_search(
         found = search_position(thinker, position, limits)
     colour_name = "White" if position.to_play else "Black"
     title = f"{colour_name} to play, move {move}; {thinker.name}"
-    stem = (path.parent if out is None else out) / _stem(path, game)
     picture = stem.with_name(f"{stem.name}.move-{move}.svg")
     write_atomically(picture, draw_panels(found, title))
     console.print(str(picture), soft_wrap=True, markup=False)
@@ -199,14 +194,22 @@ def _rules(
     return rules, notes
 
 
+def _writable_stem(path: Path, out: Path | None, game: int) -> Path:
+    """Return what the names of the files begin with, in a directory that can be written to, before
+    hours of searches are lost."""
+    directory = path.parent if out is None else out
+    if out is not None and path.exists():
+        out.mkdir(parents=True, exist_ok=True)
+    if directory.is_dir() and not os.access(directory, os.W_OK):
+        raise ValueError(f"{directory} cannot be written to; name another directory by --out")
+    return directory / _stem(path, game)
+
+
 def _stem(path: Path, number: int) -> str:
     name = path.name
-    suffix = next(
-        suffix
-        for suffix in sorted(SUFFIXES, key=len, reverse=True)
-        if name.lower().endswith(suffix)
-    )
-    return name[: -len(suffix)] + (f"-{number}" if number > 1 else "")
+    suffixes = sorted((known for known in SUFFIXES if name.lower().endswith(known)), key=len)
+    stem = name[: len(name) - len(suffixes[-1])] if suffixes else name
+    return stem + (f"-{number}" if number > 1 else "")
 
 
 def _write(review: Review, stem: Path, reviewer: str, note: str, console: Console) -> None:

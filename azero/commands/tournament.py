@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import re
 
 from rich.console import Console
 
 from azero.console.terminal import make_console
+from azero.match.directory import read_players
 from azero.match.elo import EloFit
 from azero.match.matches import play_match
 from azero.match.request import MatchRequest, TournamentRequest
+from azero.match.sides import match_rules, read_sides
 from azero.report.ratings import rate
 
 _SHARED = (
@@ -26,13 +29,16 @@ _SHARED = (
     "workers",
 )
 """Settings of each match."""
+MOST_BYTES = 255
+"""Of a file's name (Linux's NAME_MAX)."""
 
 
 def play_tournament(request: TournamentRequest, console: Console | None = None) -> EloFit:
     """Play what is missing of all matches, print the ratings and return them.
 
     Each match is kept in a directory of `request.out` while it is played, so an interrupted
-    tournament continues where it was.
+    tournament continues where it was. A run without an iteration plays all its matches with the
+    checkpoint that was the newest in the first one.
 
     Raises:
       ValueError: a player is not understood, two have one name, or the directory holds other
@@ -44,20 +50,24 @@ def play_tournament(request: TournamentRequest, console: Console | None = None) 
     players = _players(request)
     if request.anchor is not None and request.anchor not in players:
         raise ValueError(f"--anchor {request.anchor}: the players are called {', '.join(players)}")
-    directories = []
-    for first, second in itertools.combinations(players, 2):
-        directories.append(request.out / f"{_slug(first)}--{_slug(second)}")
-        play_match(
-            MatchRequest(
-                players[first],
-                players[second],
-                first_name=first,
-                second_name=second,
-                out=directories[-1],
-                **{name: getattr(request, name) for name in _SHARED},
-            ),
-            console,
+    pairs = list(itertools.combinations(players, 2))
+    directories = [request.out / _directory_name(first, second) for first, second in pairs]
+    shared = {name: getattr(request, name) for name in _SHARED}
+    matches = [
+        MatchRequest(
+            players[first],
+            players[second],
+            first_name=first,
+            second_name=second,
+            out=directory,
+            **shared,
         )
+        for (first, second), directory in zip(pairs, directories, strict=True)
+    ]
+    for match in matches:  # a mistake in the last one is reported before hours of games
+        match_rules(match, read_sides(match))
+    for match in matches:
+        play_match(match, console, read_players(directories))
     anchor = request.anchor or next(iter(players))
     return rate(directories, {anchor: 0.0}, console=console)
 
@@ -81,4 +91,13 @@ def _players(request: TournamentRequest) -> dict[str, str]:
 
 
 def _slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    return re.sub(r"[\W_]+", "-", name.lower()).strip("-")
+
+
+def _directory_name(first: str, second: str) -> str:
+    """Return the name of a match's directory, of at most MOST_BYTES bytes."""
+    name = f"{_slug(first)}--{_slug(second)}"
+    if len(name.encode()) <= MOST_BYTES:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:12]
+    return name.encode()[: MOST_BYTES - 13].decode(errors="ignore") + f"-{digest}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tyro.conf import Positional
 
 
@@ -30,8 +32,8 @@ def web(
     from azero.engines.web.limits import WebLimits
     from azero.engines.web.serve import serve
 
-    if visits_limit < 1 or seconds_limit <= 0:
-        raise ValueError("--visits-limit is at least 1, and --seconds-limit more than 0")
+    if visits_limit < 1 or not 0 < seconds_limit < math.inf:
+        raise ValueError("--visits-limit is at least 1, and --seconds-limit a number above 0")
     serve(
         players,
         host=host,

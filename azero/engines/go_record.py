@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ def format_game(
     result: str = "",
     players: tuple[str, str] = ("", ""),
     moves: Sequence[tuple[int, int]] | None = None,
-    rules: str = "",
+    opened: GameRecord | None = None,
 ) -> str:
     """Return the game as SGF FF[4]: set-up stones, handicap, moves in the order played.
 
@@ -30,13 +31,15 @@ def format_game(
       result: as the RE property has it.
       players: Black's and White's names.
       moves: colour and action of the moves from its beginning; None are those of the game.
-      rules: as the RU property has it; empty is the nearest name.
+      opened: the record from which the game was opened: its rules, ranks, date, comments and other
+        texts are kept.
     """
     black, white = (
         tuple(np.flatnonzero(game.first_board.reshape(-1) == colour).tolist()) for colour in (1, -1)
     )
-    record = GameRecord(
-        name="game",
+    kept = opened or GameRecord("game", game.first_board.shape, None, ())
+    record = dataclasses.replace(
+        kept,
         board_shape=(game.shape[0], game.shape[1]),
         komi=game.komi,
         moves=tuple(game.moves if moves is None else moves),
@@ -44,7 +47,7 @@ def format_game(
         white_points=white,
         to_play=game.first_to_play,
         result=result,
-        rules=rules or sgf_write.rules_name(game.rules.superko, game.rules.suicide),
+        rules=kept.rules or sgf_write.rules_name(game.rules.superko, game.rules.suicide),
         players=players,
     )
     return sgf_write.format_game(record).rstrip("\n")

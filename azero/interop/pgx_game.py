@@ -58,8 +58,11 @@ class PgxGame:
         """Wrap `env`; `max_moves` as in `azero.interop.pgx.game`.
 
         Raises:
-          ValueError: it is not a game of two players without chance and with nothing hidden.
+          ValueError: it is not a game of two players without chance and with nothing hidden, or
+            `max_moves` is not positive.
         """
+        if max_moves is not None and max_moves < 1:
+            raise ValueError(f"max_moves is at least 1, not {max_moves}")
         if env.num_players != 2 or str(env.id).startswith(_OTHER_KINDS):
             raise ValueError(
                 f"{env.id} of Pgx is not a game of two players without chance and hidden cards"
@@ -67,7 +70,9 @@ class PgxGame:
         begin = env.init(jax.random.key(0))
         known = {
             "id": str(env.id),
-            "max_moves": max_moves or LONGEST.get(str(env.id), _LONGEST_OF_OTHERS),
+            "max_moves": LONGEST.get(str(env.id), _LONGEST_OF_OTHERS)
+            if max_moves is None
+            else max_moves,
             "env": env,
             "first_player": int(begin.current_player),
             "legal_at_first": tuple(np.asarray(begin.legal_action_mask).tolist()),

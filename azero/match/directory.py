@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,17 @@ def read_match_games(path: Path) -> list[MatchGame]:
     except ValueError as error:
         raise ValueError(f"{path / GAMES}: {error}") from error
     return list({game.number: game for game in games}.values())
+
+
+def read_players(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
+    """Return the players of all matches in directories as match.json has them, by what names them
+    in commands; of a player in several matches what the first one says.
+
+    Raises:
+      ValueError: a file is damaged; it is named.
+    """
+    matches = [read_match(path)["players"] for path in paths if (path / MATCH).exists()]
+    return {side["player"]: side for sides in reversed(matches) for side in sides}
 
 
 class MatchDirectory:

@@ -5,7 +5,9 @@ process per game, several games at once.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 from rich.console import Console
 
@@ -31,13 +33,24 @@ from azero.match.sides import (
     plays_at_once,
     read_sides,
     restore_side,
+    with_checkpoint,
 )
 from azero.match.sprt import Sprt
 from azero.players.specs import NetworkSpec
 
 
-def play_match(request: MatchRequest, console: Console | None = None) -> MatchResult:
+def play_match(
+    request: MatchRequest,
+    console: Console | None = None,
+    known: Mapping[str, dict[str, Any]] = MappingProxyType({}),
+) -> MatchResult:
     """Play the match, print its score, and write its games where a directory is named.
+
+    Args:
+      request: the match.
+      console: where its output goes; None is standard output.
+      known: players of other matches (`read_players`); they play with the checkpoints that they
+        had there.
 
     Raises:
       ValueError: a player or an opening is not understood, the boards differ, or the directory
@@ -46,7 +59,7 @@ def play_match(request: MatchRequest, console: Console | None = None) -> MatchRe
       KeyboardInterrupt: it was stopped; the message says what is kept.
     """
     console = console or make_console()
-    sides = read_sides(request)
+    sides = tuple(with_checkpoint(side, known.get(side.text)) for side in read_sides(request))
     rules = match_rules(request, sides)
     pairings = draw_pairings(request, rules.build())
     if request.start_positions is not None:

@@ -20,6 +20,7 @@ from azero.games.shogi.sfen import START as SHOGI_START
 from azero.match.external import Pairing
 from azero.match.request import MatchRequest
 from azero.players.player import Position
+from azero.players.thinking import describe_board
 
 MATERIAL = {"p": 1, "n": 3, "b": 3, "r": 5, "q": 9}
 """Values of the pieces, in pawns (Shannon 1950, 'Programming a Computer for Playing Chess', section
@@ -161,7 +162,7 @@ def _of_sgf(record: sgf.GameRecord, game: Game, num_moves: int | None) -> tuple[
     if record.board_shape != game.board_shape:
         raise ValueError(
             f"{record.name} is a game on {record.board_shape[0]}x{record.board_shape[1]}, but the "
-            f"match is {game.name} on {game.board_shape}"
+            f"match is {describe_board(game)}"
         )
     if record.black_points or record.white_points or record.to_play:
         raise ValueError(f"{record.name} does not start on the empty board with Black to move")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -114,6 +115,10 @@ class MatchRequest:
         if self.workers < 1:
             raise ValueError(f"a match has at least one worker, not {self.workers}")
         self.clock.check()
+        if not 0 < self.timeout < math.inf:
+            raise ValueError(f"timeout is a number of seconds above 0, not {self.timeout}")
+        if self.temperature_moves < 0:
+            raise ValueError(f"temperature-moves is at least 0, not {self.temperature_moves}")
         if self.resign is not None and not 0.0 <= self.resign <= 1.0:
             raise ValueError(f"resign is a win probability in [0, 1], not {self.resign}")
         if self.resign_score is not None and self.resign_score < 1:

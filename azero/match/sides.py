@@ -109,6 +109,15 @@ def read_sides(request: MatchRequest) -> tuple[Side, ...]:
     return tuple(Side(*side) for side in zip(texts, specs, configs, names, strict=True))
 
 
+def with_checkpoint(side: Side, facts: dict[str, Any] | None) -> Side:
+    """Return the player with the checkpoint that match.json of another match says, if any."""
+    if facts is None or not isinstance(side.spec, CheckpointSpec):
+        return side
+    spec = dataclasses.replace(side.spec, iteration=facts["iteration"])
+    is_named = side.name != side.spec.name
+    return dataclasses.replace(side, spec=spec, name=side.name if is_named else spec.name)
+
+
 def restore_side(side: Side, facts: dict[str, Any], was_at_once: bool) -> Side:
     """Return the player as when the match began, with the checkpoint that was the newest then.
 

@@ -18,6 +18,7 @@ _NO_MOVE = ("(none)", "none", "0000", "null")
 
 RESIGN_MOVES = 10
 """Moves in a row for `UciPlayer`'s resign_score (AZ, methods: -900 centipawns for ten moves)."""
+_OPTION = re.compile(r"option name (.+?) type(?: spin\b.*? min (-?\d+) max (-?\d+))?")
 _SCORE = re.compile(r"\bscore (cp|mate) ([-+]?\d+)")
 
 
@@ -32,6 +33,10 @@ def _clock_words(clock: Clock, protocol: str) -> str:
     if protocol == "usi":
         return f"btime {main} wtime {main} byoyomi {round(1000 * clock.period_seconds)}"
     return f"{words} winc {added} binc {added}"
+
+
+def _is_between(value: str, low: int, high: int) -> bool:
+    return re.fullmatch(r"-?[0-9]+", value) is not None and low <= int(value) <= high
 
 
 class UciPlayer(ProgramPlayer[ExternalProgram]):
@@ -75,19 +80,28 @@ class UciPlayer(ProgramPlayer[ExternalProgram]):
         """Restart the program and send it the options.
 
         Raises:
-          ValueError: the program cannot be started, or has no such option.
+          ValueError: the program cannot be started, or has no such option or value.
           PlayerError: it failed.
         """
         self._beginning, self._moves, self._bad_moves = "", [], 0
         program, protocol = self.restart(), self._notation.protocol
         known = program.ask(protocol, lambda line: line == f"{protocol}ok", self._timeout)
-        options = (re.match(r"option name (.+?) type ", line) for line in known)
-        names = {option[1].lower(): option[1] for option in options if option is not None}
+        options = [option for line in known if (option := _OPTION.match(line))]
+        names = {option[1].lower(): option[1] for option in options}
+        ranges = {
+            option[1].lower(): (int(option[2]), int(option[3])) for option in options if option[2]
+        }
         for name, value in self._options:
             if name.lower() not in names:
                 raise ValueError(
                     f"{self.name} has no option {name!r}; it has "
                     f"{', '.join(sorted(names.values()))}"
+                )
+            low, high = ranges.get(name.lower(), (None, None))
+            if low is not None and high is not None and not _is_between(value, low, high):
+                # The program would ignore it, and play under a name that says otherwise.
+                raise ValueError(
+                    f"{self.name}: option {name!r} is an integer from {low} to {high}, not {value}"
                 )
             program.send(f"setoption name {names[name.lower()]} value {value}", "setoption")
         program.send(f"{protocol}newgame", f"{protocol}newgame")

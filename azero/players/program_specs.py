@@ -104,12 +104,16 @@ def parse_program(text: str) -> ProgramSpec | None:
     kind, _, rest = text.partition(":")
     if kind not in ("gtp", "gnushogi", *PROTOCOL_GAMES) or not rest.strip(" ?"):
         return None
+    has_settings = kind != "gtp" and re.search(r"\?[^?\s]*=[^?]*$", rest)
+    words, _, query = rest.rpartition("?") if has_settings else (rest, "", "")
+    try:
+        command = tuple(shlex.split(words))
+    except ValueError as error:
+        raise ValueError(f"the command in {text!r} is not understood: {error}") from error
+    if not command:
+        return None
     if kind == "gtp":
-        return GtpSpec(tuple(shlex.split(rest)))
-    words, _, query = (
-        rest.rpartition("?") if re.search(r"\?[^?\s]*=[^?]*$", rest) else (rest, "", "")
-    )
-    command = tuple(shlex.split(words))
+        return GtpSpec(command)
     settings = parse_qsl(query, keep_blank_values=True)
     if kind == "gnushogi":
         for name, value in settings:

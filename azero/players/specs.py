@@ -4,6 +4,7 @@ programs."""
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -227,7 +228,7 @@ def _options(text: str, named: NetworkName) -> dict[str, Any]:
             options[name] = value
         elif has_search and (constant := name.replace("-", "_")) in _CONSTANTS:
             constants[constant] = _number(text, name, value)
-        elif name in numbers and value.isdigit():
+        elif name in numbers and re.fullmatch(r"[0-9]{1,9}", value):
             options[name] = int(value)
         elif value in words.get(name, ()):
             options[name] = value

@@ -33,7 +33,18 @@ def test_rungs_are_played_and_continued_and_a_missing_program_is_named(
     assert climb(request, Console(quiet=True)) == rows
 
 
-def test_what_is_not_understood_is_said() -> None:
+def test_what_is_not_understood_is_said(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(ladder, "RUNGS", (Rung("First", "random-net:go5?visits=0"),))
+    for opponents, problem in (
+        (("Last=nobody",), "'nobody' is not a player"),
+        (("Last=random-net:tictactoe",), "plays tictactoe on 3x3"),
+        (("a b=random:go5", "a-b=random:go5"), "two opponents are called 'a b'"),
+    ):
+        request = LadderRequest("random-net:go5?visits=0", opponents, games=2, out=tmp_path)
+        with pytest.raises(ValueError, match=problem):
+            climb(request, Console(quiet=True))
+    assert not list(tmp_path.iterdir()), "no game is played before all opponents are known"
+    monkeypatch.undo()
     with pytest.raises(ValueError, match="--opponents x: an opponent is NAME=PLAYER"):
         climb(LadderRequest("random-net:go5", opponents=("x",)), Console(quiet=True))
     with pytest.raises(ValueError, match=r"--only fuego: .* there are GNU Go level 10, Pachi 500"):

@@ -1,11 +1,16 @@
 """Tournaments: one list of ratings, whatever interrupts them."""
 
+import dataclasses
+
+import jax
 import pytest
 from rich.console import Console
 
+from azero.checkpoint.checkpointer import Checkpointer
 from azero.commands import tournament
 from azero.commands.tournament import play_tournament
-from azero.match.directory import read_match_games
+from azero.experiment import load
+from azero.match.directory import read_match, read_match_games
 from azero.match.request import TournamentRequest
 
 QUIET = Console(quiet=True)
@@ -16,11 +21,11 @@ def test_six_players_are_interrupted_and_rated_in_one_list(tmp_path, monkeypatch
     request = TournamentRequest(PLAYERS, games=2, anchor="player 3", out=tmp_path)
     play, played = tournament.play_match, []
 
-    def stopped(match, console):
+    def stopped(match, *others):
         if len(played) == 4:
             raise KeyboardInterrupt
         played.append(match.out)
-        return play(match, console)
+        return play(match, *others)
 
     monkeypatch.setattr(tournament, "play_match", stopped)
     with pytest.raises(KeyboardInterrupt):
@@ -37,6 +42,10 @@ def test_six_players_are_interrupted_and_rated_in_one_list(tmp_path, monkeypatch
 
 
 def test_what_is_no_tournament_is_named(tmp_path):
+    wrong = TournamentRequest((*PLAYERS, "nobody"), out=tmp_path)
+    with pytest.raises(ValueError, match="'nobody' is not a player"):
+        play_tournament(wrong, QUIET)
+    assert not list(tmp_path.iterdir()), "no game is played before all players are known"
     for players, message in (
         (("a=random:tictactoe",), "at least two players, not 1"),
         (("random:tictactoe", "random:tictactoe"), "two players are called"),
@@ -45,3 +54,38 @@ def test_what_is_no_tournament_is_named(tmp_path):
             play_tournament(TournamentRequest(players, out=tmp_path), QUIET)
     with pytest.raises(ValueError, match="--anchor x: the players are called player 0, player 1"):
         play_tournament(TournamentRequest(PLAYERS[:2], anchor="x", out=tmp_path), QUIET)
+
+
+def test_a_checkpoint_that_comes_out_during_a_tournament_does_not_take_part(tmp_path, monkeypatch):
+    config = load("tictactoe").config
+    config = dataclasses.replace(config, network=config.network.replace(blocks=1, filters=4))
+    variables = config.network.build(config.game.build()).init(jax.random.key(0))
+
+    def save(iteration):
+        checkpointer = Checkpointer(tmp_path / "run", config)
+        checkpointer.save(iteration, {"train": variables}, {"games": 0, "steps": 0})
+        checkpointer.close()
+
+    play, matches = tournament.play_match, []
+
+    def play_and_save(match, *others):
+        matches.append(match.out)
+        result = play(match, *others)
+        save(len(matches) + 1)
+        return result
+
+    save(1)
+    monkeypatch.setattr(tournament, "play_match", play_and_save)
+    players = (f"new=checkpoint:{tmp_path / 'run'}?visits=0", *PLAYERS[:2])
+    fit = play_tournament(TournamentRequest(players, games=2, out=tmp_path / "out"), QUIET)
+    assert {rating.name for rating in fit.ratings} == {"new", "player 0", "player 1"}
+    met = [side for path in matches for side in read_match(path)["players"]]
+    assert [side["iteration"] for side in met if side["name"] == "new"] == [1, 1]
+
+
+def test_long_names_and_names_in_other_alphabets_have_directories(tmp_path):
+    names = ("α" * 300, "β" * 300, "c" * 300)
+    players = tuple(f"{name}=random:tictactoe" for name in names)
+    fit = play_tournament(TournamentRequest(players, games=2, out=tmp_path), QUIET)
+    assert {rating.name for rating in fit.ratings} == set(names)
+    assert len(list(tmp_path.iterdir())) == 3

@@ -116,6 +116,8 @@ def test_the_command(tmp_path, capsys):
         row.shares == (0.0, 1.0)
         and json.loads(capsys.readouterr().out)["dates"][0] == "2016-01-02 to 2016-01-02"
     )
+    with pytest.raises(ValueError, match="give at least one file of records"):
+        count_joseki(JosekiRequest(()))
     with pytest.raises(ValueError, match=r"no games in .* with 'nobody' in its name"):
         count_joseki(JosekiRequest((tmp_path / "games.sgf",), only="nobody"))
     with pytest.raises(ValueError, match=r"no game in .*games\.sgf has a date"):

@@ -305,6 +305,19 @@ def test_a_game_that_cannot_be_read_counts(tmp_path: Path, number: int, message:
         analyze(record, Source("random-net:tictactoe"), game=number)
 
 
+def test_files_that_cannot_be_written_are_named_before_the_searches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("azero.commands.review.review_game", None)
+    record = tmp_path / "game.sgf"
+    record.write_text("(;SZ[5];B[aa])")
+    with pytest.raises(FileExistsError):
+        analyze(record, Source("random-net:go5"), out=record)
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(ValueError, match="cannot be written to; name another directory by --out"):
+        analyze(record, Source("random-net:go5"))
+
+
 def test_the_command_writes_its_files_and_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -148,6 +148,8 @@ def test_environments_that_are_no_such_games() -> None:
     for name in ("backgammon", "kuhn_poker", "2048"):
         with pytest.raises(ValueError, match="not a game of two players"):
             bridge.game(pgx.make(name))
+    with pytest.raises(ValueError, match="max_moves is at least 1, not 0"):
+        bridge.game(pgx.make("tic_tac_toe"), max_moves=0)
     with pytest.raises(ValueError, match="Pgx has 2048, animal_shogi"):
         PgxConfig(id="draughts").build()
     with pytest.raises(ValueError, match="no game 'hex' of Pgx; it has animal_shogi"):

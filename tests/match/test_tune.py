@@ -27,7 +27,7 @@ def scripted(killed_at: tuple[int, ...] = ()):
     calls with these numbers."""
     calls = itertools.count(1)
 
-    def play(request: MatchRequest, console: Console) -> MatchResult:
+    def play(request: MatchRequest, console: Console, known: dict) -> MatchResult:
         call = next(calls)
         assert request.out is not None
         request.out.mkdir(parents=True, exist_ok=True)
@@ -102,6 +102,27 @@ def test_what_cannot_be_tuned_is_named(tmp_path):
     wrong = request_in(tmp_path, player="random-net:tictactoe?visits=2&search=alphazero")
     with pytest.raises(ValueError, match="c-visit is not a setting of the search alphazero"):
         tune(dataclasses.replace(wrong, parameter=("c-visit=1..9",)), save_posterior, QUIET)
+    for changes in ({"parameter": ("pb-c-int=1..2",)}, {"games": 3}, {"against": "nobody"}):
+        with pytest.raises(ValueError, match=r"not understood|even number|not a player"):
+            tune(request_in(tmp_path / "new", **changes), save_posterior, QUIET, scripted())
+    assert not (tmp_path / "new").exists(), "the command without its mistake starts there"
+
+
+def test_all_trials_have_the_checkpoints_of_the_first(tmp_path):
+    script, seen = scripted(), []
+
+    def play(request: MatchRequest, console: Console, known: dict) -> MatchResult:
+        names = request.first, request.second
+        seen.append([known.get(name, {}).get("iteration") for name in names])
+        result = script(request, console, known)
+        assert request.out is not None
+        sides = [{"player": name, "iteration": place} for place, name in enumerate(names)]
+        facts = {"command": {}, "players": sides}
+        (request.out / "match.json").write_text(json.dumps(facts))
+        return result
+
+    tune(request_in(tmp_path, trials=3, first_trials=2), save_posterior, QUIET, play)
+    assert seen == [[None, None], [0, 1], [0, 1], [0, 1]]
 
 
 def test_a_real_tuning_of_tic_tac_toe(tmp_path):

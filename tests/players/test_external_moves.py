@@ -92,6 +92,11 @@ def test_options_are_those_that_the_program_has() -> None:
     player.close()
     with pytest.raises(ValueError, match="script has no option 'Skil'; it has Skill Level"):
         _player("good", options=[("Skil", "3")]).reset()
+    for value in ("21", "-1", "best"):
+        with pytest.raises(
+            ValueError, match=f"'skill level' is an integer from 0 to 20, not {value}"
+        ):
+            _player("good", options=[("skill level", value)]).reset()
 
 
 def test_a_program_that_was_closed_says_so() -> None:

@@ -56,6 +56,9 @@ def test_players_are_parsed():
         "gtp:  ",
         "checkpoint:runs/go5?visit=3",
         "checkpoint:runs/go5?visits=many",
+        "checkpoint:runs/go5?visits=99999999999",
+        "uci:?nodes=1",
+        "gtp:gnugo 'x",
     ],
 )
 def test_what_is_no_player_is_quoted(text):

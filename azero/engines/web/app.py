@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -110,7 +110,14 @@ class Application:
         return await _described(await run_in_threadpool(work), status=201)
 
     async def _describe(self, request: Request) -> Response:
-        return await _described(self._game(request))
+        """Describe the game to a page that loads it; a search of an earlier page ends."""
+        game = self._game(request)
+
+        def work() -> dict[str, Any]:
+            with game.changing():
+                return game.describe(with_frame=True)
+
+        return JSONResponse(await run_in_threadpool(work))
 
     async def _play(self, request: Request) -> Response:
         """Play a move; the request names the ply, so that a second click does nothing."""
@@ -211,6 +218,8 @@ class Application:
                     chunks.append(chunk)
         except TimeoutError as error:
             raise Refusal(408, "the request took too long to arrive") from error
+        except ClientDisconnect as error:
+            raise Refusal(400, "the visitor has gone before the request arrived") from error
         return b"".join(chunks)
 
     def _stream(self, game: WebGame, work: Work) -> Response:

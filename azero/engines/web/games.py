@@ -4,10 +4,11 @@ time."""
 from __future__ import annotations
 
 import contextlib
+import itertools
 import secrets
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from azero.engines.limits import Settings
@@ -32,14 +33,18 @@ class Turn(NamedTuple):
     """As `Adapter.parse` reads it."""
     label: str
     """As people write it."""
+    comment: str = ""
+    """In the record that was opened."""
 
 
 class WebGame:
     """One game. The line of moves may continue after the current position: moves that were taken
     back can be replayed."""
 
-    def __init__(self, network_key: str, network: Network, adapter: Adapter) -> None:
-        """Begin with what `adapter` has played so far."""
+    def __init__(
+        self, network_key: str, network: Network, adapter: Adapter, comments: Sequence[str] = ()
+    ) -> None:
+        """Begin with what `adapter` has played so far, with comments of these moves, if any."""
         self.key = secrets.token_urlsafe(12)
         self.network_key, self.network, self.adapter = network_key, network, adapter
         self.settings = Settings()
@@ -54,9 +59,10 @@ class WebGame:
         self._lock = threading.Lock()
         self._searches: set[threading.Event] = set()
         self.line: list[Turn] = []
-        positions = self.session.positions
-        for position, (colour, action) in zip(positions, adapter.moves, strict=False):
-            self.line.append(self._turn(position, colour, action))
+        all_comments = itertools.chain(comments, itertools.repeat(""))
+        moves = zip(self.session.positions, adapter.moves, all_comments, strict=False)
+        for position, (colour, action), comment in moves:
+            self.line.append(self._turn(position, colour, action)._replace(comment=comment))
         self._ending = self.outcome
         """How the line ended, whatever the current position is."""
 
@@ -115,9 +121,11 @@ class WebGame:
             raise ValueError(f"a game has at most {self.network.limits.moves:,} moves here")
         turn = self._turn(position, position.to_play, action)
         self.adapter.play(position.to_play, action)
-        if self.line[ply : ply + 1] != [turn]:
+        if [kept[:2] for kept in self.line[ply : ply + 1]] != [turn[:2]]:
             self.line[ply:] = [turn]
-            self._ending, self.stated_result = self.outcome, ""
+            self.stated_result = ""
+        if self.ply == len(self.line):  # the game goes on after a resignation, too
+            self._resigned, self._ending = None, self.adapter.outcome()
 
     def go_to(self, ply: int) -> None:
         """Make the position after `ply` moves of the line the current one.
@@ -127,7 +135,6 @@ class WebGame:
         """
         if not 0 <= ply <= len(self.line):
             raise ValueError(f"this game has {len(self.line)} moves; there is no move {ply}")
-        self._resigned = None
         while self.ply > ply:
             self.adapter.undo()
         while self.ply < ply:
@@ -154,12 +161,13 @@ class WebGame:
         """
         moves = [(turn.colour, turn.action) for turn in self.line]
         names = self.players if any(self.players) else players
-        return self.adapter.text(moves, self._ending, names, self.stated_result)
+        comments = [turn.comment for turn in self.line]
+        return self.adapter.text(moves, self._ending, names, self.stated_result, comments)
 
     @property
     def outcome(self) -> Outcome | None:
-        """How the game ended, if it has."""
-        if self._resigned is None:
+        """How the game ended, if the current position is its end."""
+        if self._resigned is None or self.ply < len(self.line):
             return self.adapter.outcome()
         winner = 1 - self._resigned
         sides = self.adapter.sides

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from typing import Any
@@ -46,8 +47,8 @@ class GoAdapter:
             komi=rules.komi,
             rules=Rules(rules.superko, rules.suicide),
         )
-        self._stated_rules = ""
-        """Those of the record from which it was opened."""
+        self._opened: GameRecord | None = None
+        """The record from which it was opened."""
         if komi is not None:
             self.game.set_komi(komi)
         if handicap:
@@ -62,7 +63,7 @@ class GoAdapter:
         """
         rules, _ = rules_of_record(record, self.game.rules)
         self.game.set_rules(rules)
-        self._stated_rules = record.rules
+        self._opened = record
         go_record.replay(self.game, record)
 
     @property
@@ -148,6 +149,7 @@ class GoAdapter:
         outcome: Outcome | None,
         players: tuple[str, str],
         stated: str = "",
+        comments: Sequence[str] = (),
     ) -> str:
         """Return a game from the first position of this one as SGF.
 
@@ -156,10 +158,11 @@ class GoAdapter:
           outcome: how it ended, if it did here.
           players: names of the first and the second mover.
           stated: the result in the record from which it was opened, which goes before `outcome`.
+          comments: comments of the moves, empty for none.
         """
         counted = "" if outcome is None else format_result(rewards_of(outcome), outcome.reason)
-        result, rules = stated or counted, self._stated_rules
-        return go_record.format_game(self.game, result, players, moves, rules) + "\n"
+        opened = self._opened and dataclasses.replace(self._opened, comments=tuple(comments))
+        return go_record.format_game(self.game, stated or counted, players, moves, opened) + "\n"
 
 
 @functools.lru_cache(maxsize=32)

@@ -19,7 +19,11 @@ from azero.games.shogi.sfen import START as SHOGI_START
 
 SUFFIXES = {".sgf": "go", ".pgn": "chess", ".csa": "shogi", ".kif": "shogi", ".kifu": "shogi"}
 """Games by the suffixes of their records."""
-KEPT_TAGS = ("Event", "Site", "Date", "Round", "WhiteElo", "BlackElo")
+KEPT_TAGS = (
+    *("Event", "Site", "Date", "Round", "WhiteElo", "BlackElo", "WhiteTitle", "BlackTitle"),
+    *("WhiteTeam", "BlackTeam", "WhiteFideId", "BlackFideId", "EventDate", "TimeControl"),
+    *("UTCDate", "UTCTime", "Annotator"),
+)
 """Tags of PGN that are true of a game however it is continued."""
 
 
@@ -36,7 +40,9 @@ class Record(NamedTuple):
     result: str = ""
     """In the words of the format in which the page saves the game; empty if it is not known."""
     tags: Mapping[str, str] = {}
-    """Tags of PGN that a saved game keeps."""
+    """Tags of PGN, or facts of CSA, that a saved game keeps."""
+    comments: tuple[str, ...] = ()
+    """Of the moves, "" where there is none; there may be fewer."""
 
 
 def read_record(name: str, content: bytes) -> Record:
@@ -62,7 +68,8 @@ def _read_sgf(name: str, content: bytes) -> Record | None:
     record = next(iter(parse_games(content, name)), None)
     if record is None:
         return None
-    return Record("go", record.board_shape, record.players, go=record, result=record.result)
+    shape, result, comments = record.board_shape, record.result, record.comments
+    return Record("go", shape, record.players, go=record, result=result, comments=comments)
 
 
 def _read_pgn(name: str, content: bytes) -> Record | None:
@@ -73,7 +80,7 @@ def _read_pgn(name: str, content: bytes) -> Record | None:
     start = "" if game.fen == CHESS_START else game.fen
     result = "" if game.result == "*" else game.result
     tags = {name: game.tags[name] for name in KEPT_TAGS if name in game.tags}
-    return Record("chess", (8, 8), players, None, game.actions, start, result, tags)
+    return Record("chess", (8, 8), players, None, game.actions, start, result, tags, game.comments)
 
 
 def _read_shogi(
@@ -83,7 +90,8 @@ def _read_shogi(
     if game is None:
         return None
     start, players = "" if game.sfen == SHOGI_START else game.sfen, (game.black, game.white)
-    return Record("shogi", (9, 9), players, None, game.actions, start, _special_move(game))
+    result, facts = _special_move(game), dict(game.facts)
+    return Record("shogi", (9, 9), players, None, game.actions, start, result, facts, game.comments)
 
 
 def _special_move(game: ShogiGame) -> str:

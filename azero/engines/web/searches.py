@@ -220,8 +220,8 @@ def _review(game: WebGame, limits: Limits, push: Push, stop: threading.Event) ->
         analysis = game.session.think(position, limits, ThinkOptions(stop.is_set))
         if stop.is_set():
             return
-        outcome = game.outcome
-        if outcome is not None:
+        outcome = game.adapter.outcome()
+        if outcome is not None:  # by the rules: a resignation does not judge the last move
             value = {None: 0.0, position.to_play: 1.0}.get(outcome.winner, -1.0)
             analysis = dataclasses.replace(analysis, value=value)
         if not position.is_over:

@@ -248,7 +248,8 @@ class Service:
             if (network := self._fitting(offer, choice, record)) is not None:
                 network.begin()
                 with network.setting_up:
-                    game = WebGame(choice.network, network, open_record(network, record))
+                    board = open_record(network, record)
+                    game = WebGame(choice.network, network, board, record.comments)
                 game.players, game.stated_result = record.players, record.result
                 game.note = "" if record.go is None else _note(network, record.go)
                 return self._keep(game)

@@ -37,7 +37,7 @@ class SquaresAdapter:
         self, network: Network, start: str = "", tags: Mapping[str, str] | None = None
     ) -> None:
         """Begin a game from `start`, in FEN or SFEN, or from the usual position; `tags` are those
-        of the PGN from which it was opened.
+        of the record from which it was opened.
 
         Raises:
           ValueError: there is no such position.
@@ -45,7 +45,8 @@ class SquaresAdapter:
         game = network.game
         self.name = game.name
         self.start = start
-        self._tags = tags or {"Event": "azero web", "Date": time.strftime("%Y.%m.%d")}
+        self._tags = tags
+        """None of a game that began here."""
         first, second = (side.removeprefix("the ").capitalize() for side in side_names(game))
         self.sides = (first, second)
         self.suffix = {"chess": ".pgn", "shogi": ".csa"}.get(game.name, "")
@@ -173,6 +174,7 @@ class SquaresAdapter:
         outcome: Outcome | None,
         players: tuple[str, str],
         stated: str = "",
+        comments: Sequence[str] = (),
     ) -> str:
         """Return a game from the first position of this one as PGN or CSA; see `GoAdapter.text`.
 
@@ -186,10 +188,12 @@ class SquaresAdapter:
         if self.name == "shogi":
             played = None if outcome is None else self._played(actions, outcome)
             ending = "%CHUDAN" if played is None else csa_ending(played, self.session.game)
-            return format_csa(actions, start, players[0], players[1], stated or ending)
+            facts = [*(self._tags or {}).items()]
+            return format_csa(actions, start, *players, stated or ending, comments, facts)
         result = "*" if outcome is None else RESULTS[cast(Any, rewards_of(outcome))]
-        tags = {**self._tags, "White": players[0], "Black": players[1]}
-        return format_pgn(actions, tags, stated or result, start)
+        today = {"Event": "azero web", "Date": time.strftime("%Y.%m.%d")}
+        tags = {**(self._tags or today), "White": players[0], "Black": players[1]}
+        return format_pgn(actions, tags, stated or result, start, comments)
 
     def _played(self, actions: Sequence[int], outcome: Outcome) -> MatchGame:
         """Return the game as one of a match, for its ending."""

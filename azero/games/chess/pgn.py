@@ -20,7 +20,8 @@ ROSTER = ("Event", "Site", "Date", "Round", "White", "Black", "Result")
 RESULTS = {(1, -1): "1-0", (-1, 1): "0-1", (0, 0): "1/2-1/2"}
 
 _TOKEN = re.compile(
-    r"""(?P<skip>\s+ | ^%[^\n]* | ;[^\n]* | \{[^}]*\} | \$\d+ | [!?]+ | \d*\.+ | \d+(?=\s))
+    r"""(?P<skip>\s+ | ^%[^\n]* | \$\d+ | [!?]+ | \d*\.+ | \d+(?=\s))
+    | ;(?P<remark>[^\n]*) | \{(?P<comment>[^}]*)\}
     | \[\s*(?P<tag>[A-Za-z0-9][\w+#=:-]*)\s*"(?P<value>(?:[^"\\]|\\.)*)"\s*\]
     | (?P<open>\() | (?P<close>\))
     | (?P<result>1-0|0-1|1/2-1/2|\*)
@@ -42,6 +43,9 @@ class PgnGame:
     """as in `azero.games.chess.moves`"""
     result: str
     """1-0, 0-1, 1/2-1/2, or * for an unknown one"""
+    comments: tuple[str, ...] = ()
+    """of the moves, "" where there is none; those before the first move and in variations are
+    left out"""
 
 
 def read_games(path: str | Path) -> Iterator[PgnGame]:
@@ -76,15 +80,15 @@ def decode(content: bytes) -> str:
 
 
 def parse_games(content: str, name: str) -> Iterator[PgnGame]:
-    """Yield the games of PGN text, without comments, annotations and variations; `name` says where
-    it comes from.
+    """Yield the games of PGN text, without annotations and variations; `name` says where it comes
+    from.
 
     Raises:
       ValueError: the text is not PGN, or a move is not legal; `name`, the number of the game and
         the line are quoted.
     """
     tags: dict[str, str] = {}
-    moves: list[str] = []
+    moves: list[tuple[str, str]] = []
     depth, number, place = 0, 1, 0
 
     def finish(result: str) -> PgnGame:
@@ -107,7 +111,10 @@ def parse_games(content: str, name: str) -> Iterator[PgnGame]:
         if match["tag"]:
             tags[match["tag"]] = re.sub(r"\\(.)", r"\1", match["value"])
         elif match["move"] and not depth:
-            moves.append(match["move"])
+            moves.append((match["move"], ""))
+        elif (comment := match["comment"] or match["remark"]) and moves and not depth:
+            move, before = moves[-1]
+            moves[-1] = (move, f"{before} {' '.join(comment.split())}".strip())
         elif match["result"] and not depth:
             yield finish(match["result"])
             tags, moves, number = {}, [], number + 1
@@ -117,7 +124,7 @@ def parse_games(content: str, name: str) -> Iterator[PgnGame]:
         yield finish("*")
 
 
-def _record(name: str, tags: dict[str, str], moves: list[str], result: str) -> PgnGame:
+def _record(name: str, tags: dict[str, str], moves: list[tuple[str, str]], result: str) -> PgnGame:
     """Play the moves of one game.
 
     Raises:
@@ -127,13 +134,14 @@ def _record(name: str, tags: dict[str, str], moves: list[str], result: str) -> P
     actions = []
     try:
         board = board_of_fen(fen)
-        for move in moves:
+        for move, _ in moves:
             action = parse_san(board, move)
             actions.append(action)
             board = board.after(action)
     except ValueError as error:
         raise ValueError(f"{name}: {shorten(error)}") from error
-    return PgnGame(name=name, tags=tags, fen=fen, actions=tuple(actions), result=result)
+    comments = tuple(comment for _, comment in moves)
+    return PgnGame(name, tags, fen, tuple(actions), result, comments)
 
 
 def format_pgn(
@@ -175,7 +183,9 @@ def format_pgn(
         [
             *header,
             "",
-            *textwrap.wrap(" ".join([*words, result]), 79, break_on_hyphens=False),
+            *textwrap.wrap(
+                " ".join([*words, result]), 79, break_on_hyphens=False, break_long_words=False
+            ),
             "",
             "",
         ]

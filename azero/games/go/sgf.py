@@ -28,6 +28,8 @@ MOST_SET_UP_POINTS = 100_000
 file may repeat them."""
 MOST_POINTS_OF_KOMI = 100
 """A larger komi is in hundredths, as the Fox server writes it."""
+KEPT = ("GN", "EV", "RO", "PC", "BT", "WT", "TM", "OT", "ON", "SO", "US", "AN", "CP", "GC", "C")
+"""Game information of SGF that is kept as text, and the root's comment."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,9 @@ class GameRecord:
     """the HA property where it is 2 or more and not the number of Black's set-up stones"""
     date: str = ""
     """the DT property"""
+    others: tuple[tuple[str, str], ...] = ()
+    """other properties of the root about the game, such as its event (see KEPT), as names and
+    texts"""
     comments: tuple[str, ...] = ()
     """one for every move, "" where there is none; empty if the game has no comments"""
 
@@ -219,6 +224,7 @@ def _parse_game(text: str, name: str) -> GameRecord:
         if handicap.isdecimal() and int(handicap) >= 2 and int(handicap) != len(black)
         else 0,
         date=_text(root, "DT"),
+        others=tuple((name, _text(root, name)) for name in KEPT if name in root),
         comments=tuple(comments) if any(comments) else (),
     )
     return _without_impossible_komi(record)

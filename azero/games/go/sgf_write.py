@@ -99,6 +99,7 @@ def _format_root(record: GameRecord) -> str:
         "RE": record.result,
         "HA": handicap,
         "PL": turn,
+        **dict(record.others),
     }
     return (
         f"(;GM[1]FF[4]CA[UTF-8]AP[azero]SZ[{size}]"

@@ -67,12 +67,18 @@ class _Reader:
         self.hands: dict[str, dict[str, int]] = {"+": {}, "-": {}}
         self.line: MoveList | None = None
         self.ending = self.winner = ""
+        self.facts: list[tuple[str, str]] = []
 
     def read(self, text: str) -> ShogiGame:
         for row in text.split("\n"):
             self.number += 1
             try:
-                if row[:1] not in ("'", "$", "V", ""):
+                if row[:1] == "$":
+                    name, _, value = row[1:].strip().partition(":")
+                    self.facts.append((name, value))
+                elif row[:1] == "'" and self.line is not None:
+                    self.line.comment(row[1:])
+                elif row[:1] not in ("'", "V", ""):
                     self.statements(row.rstrip("\r"))
             except ValueError as error:
                 raise ValueError(f"{self.name}, line {self.number}: {shorten(error)}") from error
@@ -86,6 +92,8 @@ class _Reader:
             tuple(self.line.actions),
             self.winner,
             self.ending,
+            tuple(self.facts),
+            tuple(self.line.comments),
         )
 
     def statements(self, row: str) -> None:
@@ -193,6 +201,7 @@ def format_csa(
     white: str = "",
     ending: str = "",
     comments: Sequence[str] = (),
+    facts: Sequence[tuple[str, str]] = (),
 ) -> str:
     """Return a game as CSA text.
 
@@ -202,9 +211,11 @@ def format_csa(
       black, white: names of the players.
       ending: special move at the end, such as %TORYO; none if empty.
       comments: comments of the moves, empty for none; there may be fewer than moves.
+      facts: others about the game, see `ShogiGame`.
     """
     board = board_of_sfen(sfen)
     lines = ["V2.2"] + [f"N{sign}{name}" for sign, name in (("+", black), ("-", white)) if name]
+    lines += [f"${name}:{value}" for name, value in facts]
     for rank in range(8, -1, -1):
         cells = (board.pieces[9 * rank + file] for file in range(9))
         lines.append(f"P{9 - rank}" + "".join(_cell(piece) if piece else " * " for piece in cells))

@@ -55,6 +55,15 @@ VERDICTS = {word: csa.VERDICTS.get(move, "") for word, move in SPECIAL_MOVES.ite
 VERDICTS |= {"反則勝ち": "mover"}
 """Winner by last word, as `csa.VERDICTS`; other words leave it open."""
 
+FACTS = {
+    "棋戦": "EVENT",
+    "場所": "SITE",
+    "開始日時": "START_TIME",
+    "終了日時": "END_TIME",
+    "戦型": "OPENING",
+}
+"""Names of headers in CSA."""
+
 _NAMES = "|".join(sorted(_LETTERS, key=len, reverse=True))
 _ROW = re.compile(r"\s*([0-9]+)\s+(.*?)\s*(?:\(\s*[0-9]+:[0-9:/ ]+\))?\s*\+?\s*$")
 _MOVE = re.compile(
@@ -88,6 +97,8 @@ def parse_games(content: str, name: str) -> Iterator[ShogiGame]:
         tuple(line.actions),
         reader.winner,
         reader.ending,
+        tuple(reader.facts),
+        tuple(line.comments),
     )
 
 
@@ -103,6 +114,7 @@ class _Reader:
         self.side = "b"
         self.line: MoveList | None = None
         self.ending = self.winner = ""
+        self.facts: list[tuple[str, str]] = []
 
     def begin(self) -> MoveList:
         """Return the moves of the game; the first call fixes the start position."""
@@ -124,6 +136,8 @@ class _Reader:
 
     def row(self, row: str) -> None:
         self.number += 1
+        if row[:1] == "*" and self.line is not None:
+            self.line.comment(row[1:])
         if row[:1] in ("#", "*", "&", "") or self.ending:
             return
         if row.startswith("|"):
@@ -143,6 +157,8 @@ class _Reader:
             self.players[_COLOURS[key]] = value
         elif key.endswith("の持駒") and key[:2] in _COLOURS:
             self.hands[_COLOURS[key[:2]]] = _hand(value)
+        elif key in FACTS and value:
+            self.facts.append((FACTS[key], value))
 
     def move(self, text: str) -> None:
         line = self.begin()

@@ -25,6 +25,10 @@ class ShogiGame:
     """black, white or draw; empty if unknown"""
     ending: str = ""
     """why it ended, in the words of the format (%TORYO, 投了); empty if not given"""
+    facts: tuple[tuple[str, str], ...] = ()
+    """the event, place, times and opening, under their names in CSA (EVENT, SITE, START_TIME)"""
+    comments: tuple[str, ...] = ()
+    """of the moves, "" where there is none; those before the first move are left out"""
 
 
 class MoveList:
@@ -34,6 +38,7 @@ class MoveList:
         self.board: ShogiBoard = board_of_sfen(sfen)
         self.sfen = format_sfen(self.board)
         self.actions: list[int] = []
+        self.comments: list[str] = []
         self.last_square = ""
         """destination of the last move, in USI"""
 
@@ -47,8 +52,14 @@ class MoveList:
             raise ValueError(f"{place} is not a legal move: {usi} after {len(self.actions)} moves")
         action = self.board.usi[usi]
         self.actions.append(action)
+        self.comments.append("")
         self.last_square = usi[2:4]
         self.board = self.board.after(action)
+
+    def comment(self, text: str) -> None:
+        """Add a line to the comment of the last move, if there is one."""
+        if self.comments:
+            self.comments[-1] = f"{self.comments[-1]} {text.strip()}".strip()
 
     @property
     def mover(self) -> str:

@@ -24,9 +24,11 @@ from rich.console import Console
 from azero.console.terminal import make_console
 from azero.data.holding import hold
 from azero.data.rows import Row, RowFile, read_rows, to_plain, write_atomically
+from azero.match.directory import MATCH, read_match
 from azero.match.matches import play_match
 from azero.match.request import MatchRequest
 from azero.match.score import NORMAL_95, MatchResult, Tally
+from azero.match.sides import match_rules, read_sides
 from azero.match.tuning.optimiser import Observation, Posterior, elo_of, propose
 from azero.match.tuning.request import TuneRequest
 from azero.match.tuning.space import Parameter, parse_parameter, point_of, values_of, with_values
@@ -38,7 +40,8 @@ _WHOLE = (*WHOLE_CONSTANTS, "visits", "threshold", "policy_batch")
 _CONFIRMATION_SEED = 1_000_003
 """Added to the seed for the openings of the confirmation, which no trial has."""
 
-PlayFn = Callable[[MatchRequest, Console], MatchResult]
+PlayFn = Callable[[MatchRequest, Console, dict[str, dict[str, Any]]], MatchResult]
+"""As `play_match`."""
 PlotFn = Callable[[Path, Sequence[Parameter], Sequence[Observation], Posterior, np.ndarray], None]
 """Saves a plot of the process, of all observations and of the winner float[D]."""
 
@@ -76,6 +79,10 @@ def tune(
     """
     console = console or make_console()
     space = [parse_parameter(text, _WHOLE) for text in request.parameter]
+    for end in (0.0, 1.0):  # a mistake in the command leaves no directory
+        player = with_values(request.player, space, values_of(space, np.full(len(space), end)))
+        match = _match(request, player, ("first", "second"), request.games, 0, request.out)
+        match_rules(match, read_sides(match))
     request.out.mkdir(parents=True, exist_ok=True)
     with hold(request.out):
         _check_same(request)
@@ -193,7 +200,8 @@ class _Trials:
         player = with_values(self._request.player, self._space, values)
         names = f"trial {number}", "the opponent"
         request = _match(self._request, player, names, self._request.games, 1 + number, directory)
-        total = self._play(request, make_console(io.StringIO())).total
+        quiet = make_console(io.StringIO())
+        total = self._play(request, quiet, _known_players(self._request, request)).total
         return {
             "number": number,
             "values": list(values),
@@ -238,6 +246,15 @@ def _match(
     )
 
 
+def _known_players(request: TuneRequest, match: MatchRequest) -> dict[str, dict[str, Any]]:
+    """Return the players of the first trial as match.json has them, as those of `match`: runs that
+    go on learning play all trials with the checkpoints of the first one."""
+    for path in sorted(request.out.glob(f"trial-*/{MATCH}")):
+        players = read_match(path.parent)["players"]
+        return dict(zip((match.first, match.second), players, strict=True))
+    return {}
+
+
 def _conclude(
     request: TuneRequest,
     space: Sequence[Parameter],
@@ -271,7 +288,7 @@ def _conclude(
             _CONFIRMATION_SEED,
             request.out / f"confirmation-{request.trials}",
         )
-        tally = play(match, console).total
+        tally = play(match, console, _known_players(request, match)).total
     tuned = Tuned(values, player, mean, deviation, tally)
     _write(request, tuned._asdict() | {"confirmation": None if tally is None else vars(tally)})
     return tuned

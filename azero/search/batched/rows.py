@@ -47,7 +47,7 @@ def read_entry(array: Array, node: Array, edge: Array) -> Array:
 def _is_edge(edge: Array, entries: Array) -> Array:
     """Return bool[B, L, E], which of the entries [..., E] of a row is that of `edge` int32[B,
     L]."""
-    return jnp.arange(entries.shape[-1], dtype=jnp.int32) == edge[..., None]
+    return jax.nn.one_hot(edge, entries.shape[-1], dtype=bool)
 
 
 def add(old: Array, new: Array) -> Array:

@@ -219,6 +219,16 @@ def test_two_tabs_have_games_of_their_own_and_one_comes_back(server, browser) ->
     assert one.problems == two.problems == []
 
 
+def test_a_page_that_is_reloaded_while_the_network_thinks_gets_its_move(person) -> None:
+    person.wait_until("ready")
+    person.new_game(GO, visits=400)
+    person.wait_for_turn()
+    person.click_square("C3")
+    person.page.wait_for_selector("#ply:has-text('1')")
+    person.page.reload()
+    person.page.wait_for_selector("#ply:has-text('2')")
+
+
 def test_a_closed_tab_in_mid_search_leaves_the_server_to_the_others(server, browser) -> None:
     context = browser.new_context()
     one = Person(context.new_page(), server.url)

@@ -1,6 +1,9 @@
 """Go over the web server: moves, searches, records, limits, as a page sees them."""
 
+import dataclasses
 import itertools
+import logging
+import socket
 import time
 
 import httpx
@@ -65,6 +68,18 @@ def test_a_capture_takes_the_stone_and_the_ko_is_not_legal(visitor) -> None:
     assert answer.status_code == 400 and answer.json() == {"error": "illegal move"}
 
 
+def test_a_visitor_who_goes_during_a_request_leaves_no_traceback(server, caplog) -> None:
+    logger = logging.getLogger("uvicorn.error")
+    logger.addHandler(caplog.handler)
+    head = "POST /api/games HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
+    with socket.create_connection(("127.0.0.1", server.port)) as visitor:
+        visitor.sendall(f"{head}Expect: 100-continue\r\n\r\n".encode())
+        assert b"100 Continue" in visitor.recv(100)
+    time.sleep(0.3)
+    logger.removeHandler(caplog.handler)
+    assert not caplog.records
+
+
 def test_a_second_click_does_nothing(visitor) -> None:
     visitor.play("C3")
     answer = visitor.post("play", move="C4", ply=0)
@@ -91,6 +106,31 @@ def test_resignation_ends_the_game_until_it_is_taken_back(visitor) -> None:
     assert visitor.events("think", visits=1)[0][0] == "error"
     visitor.post("goto", ply=0).raise_for_status()
     assert not visitor.game["over"]
+
+
+def test_a_resigned_game_stays_over_after_a_review_until_it_goes_on(visitor) -> None:
+    visitor.play("C3", "C4")
+    visitor.post("resign", colour=1).raise_for_status()
+    moves = [data for kind, data in visitor.events("review", visits=5) if kind == "move"]
+    assert [move["ply"] for move in moves] == [1, 2] and 0 < moves[-1]["firstWinrate"] < 1
+    loaded = visitor.http.get(f"/api/games/{visitor.game['id']}").json()
+    assert loaded["ply"] == 2 and loaded["result"] == "Black wins: White resigns"
+    visitor.post("goto", ply=1).raise_for_status()
+    assert not visitor.game["over"] and len(visitor.game["line"]) == 2
+    visitor.post("goto", ply=2).raise_for_status()
+    assert visitor.game["over"]
+    visitor.post("goto", ply=1).raise_for_status()
+    visitor.play("C4")
+    assert not visitor.game["over"] and visitor.game["ply"] == 2
+
+
+def test_a_page_that_is_loaded_during_a_review_gets_the_current_position(visitor) -> None:
+    visitor.play("C3", "C4", "B3", "B4")
+    events = visitor.stream("review", visits=2_000)
+    while next(events)[0] != "move":
+        pass
+    assert visitor.http.get(f"/api/games/{visitor.game['id']}").json()["ply"] == 4
+    events.close()
 
 
 def test_a_search_reports_what_it_finds_and_the_network_plays_its_best_move(visitor) -> None:
@@ -189,6 +229,26 @@ def test_a_record_keeps_its_rules_and_its_result(visitor) -> None:
         notes.append(game["note"].partition(" The network")[0])
     assert notes[0].startswith("The record's rules, 'Japanese', have scoring TERRITORY")
     assert "rules" not in notes[1]
+
+
+def test_a_record_keeps_its_date_ranks_event_and_the_comments_of_its_moves(visitor) -> None:
+    text = (
+        b"(;SZ[5]KM[0.5]DT[1846-09-11]BR[4p]WR[8p]PB[Shusaku]PW[Inseki]EV[Castle]RO[2]PC[Osaka]"
+        b"C[Ear-reddening];B[cc]C[best\\] move];W[];B[bb]C[why?])"
+    )
+    game = visitor.http.post("/api/records", params={"name": "x.sgf"}, content=text).json()
+    (original,) = parse_games(text, "x")
+
+    def saved():
+        (record,) = parse_games(visitor.http.get(f"/api/games/{game['id']}/record").content, "x")
+        return record
+
+    assert saved() == dataclasses.replace(original, rules="Chinese", others=saved().others)
+    assert sorted(saved().others) == sorted(original.others) and len(original.others) == 4
+    visitor.http.post(f"/api/games/{game['id']}/goto", json={"ply": 2}).raise_for_status()
+    fields = {"move": "B3", "ply": 2}
+    visitor.http.post(f"/api/games/{game['id']}/play", json=fields).raise_for_status()
+    assert saved().comments == ("best] move", "", "") and saved().date == "1846-09-11"
 
 
 def test_a_game_that_does_not_alternate_is_opened_as_it_is(visitor) -> None:

@@ -1,6 +1,7 @@
 """Who may use the web server, and what hostile visitors get."""
 
 import json
+import math
 import random
 import resource
 import signal
@@ -13,6 +14,7 @@ import httpx
 import pytest
 from web_server import GO5, Visitor, running
 
+from azero.commands.web import web
 from azero.engines.web import serve as serving
 from azero.engines.web.limits import WebLimits
 
@@ -87,6 +89,12 @@ def test_an_address_that_others_can_reach_gets_a_token(monkeypatch, capsys) -> N
     assert made[0].config.app._token == address.partition("?token=")[2]
     serving.serve([GO5], port=0, opens_browser=False)
     assert "token" not in capsys.readouterr().out
+    for port in (-1, 65_536):
+        with pytest.raises(ValueError, match=f"--port is from 0 to 65535, not {port}"):
+            serving.serve(["go5"], port=port)
+    for limits in ({"visits_limit": 0}, {"seconds_limit": math.nan}, {"seconds_limit": math.inf}):
+        with pytest.raises(ValueError, match="--seconds-limit a number above 0"):
+            web(("go5",), **limits)
     with pytest.raises(ValueError, match="--token must have at least 16 characters"):
         serving.serve([GO5], token="short")
 

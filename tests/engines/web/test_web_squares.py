@@ -14,6 +14,7 @@ from azero.engines.web.networks import Network
 from azero.engines.web.records import open_record, read_record
 from azero.engines.web.service import NewGame, Service
 from azero.engines.web.squares_adapter import SquaresAdapter
+from azero.games.shogi.csa import format_csa
 from azero.games.table import make
 from azero.players.specs import parse_player, resolve
 
@@ -174,6 +175,27 @@ def test_a_record_of_chess_keeps_its_tags_and_goes_on_after_a_draw_nobody_claime
         "Event": "Club", "Site": "?", "Date": "1999.12.31", "Round": "?",
         "White": "A", "Black": "B", "Result": "1-0",
     }  # fmt: skip
+
+
+def test_comments_of_moves_of_chess_are_kept(chess_network) -> None:
+    text = "{before} 1. e4 {best by\ntest} e5 ; and [%clk 1]\n(1... c5 {no}) 2. Nf3 {a} {b} *\n"
+    record = read_record("x.pgn", text.encode())
+    assert record.comments == ("best by test", "and [%clk 1]", "a b")
+    adapter = open_record(chess_network, record)
+    saved = adapter.text(adapter.moves, None, ("A", "B"), "", record.comments)
+    assert read_record("y.pgn", saved.encode()).comments == record.comments
+
+
+def test_facts_and_comments_of_records_of_shogi_are_kept() -> None:
+    facts = {"EVENT": "名人戦", "SITE": "東京", "START_TIME": "2024/04/10 09:00"}
+    header = "開始日時：2024/04/10 09:00\n棋戦：名人戦\n場所：東京\n手合割：平手\n*before\n"
+    kif = read_record(
+        "x.kif", (header + KIF[8:].replace("\n   2", "\n*good\n*move\n   2") + "投了").encode()
+    )
+    assert dict(kif.tags) == facts and kif.comments == ("good move", "")
+    text = format_csa(kif.actions, comments=kif.comments, facts=tuple(kif.tags.items()))
+    csa = read_record("x.csa", text.encode())
+    assert (csa.tags, csa.comments, csa.actions) == (kif.tags, kif.comments, kif.actions)
 
 
 CSA = "V2.2\nPI\n+\n+7776FU\n-3334FU\n"

@@ -268,3 +268,12 @@ class TestAgainstMctx:
         np.testing.assert_array_equal(ours.action[full][same], theirs.action[full][same])
         np.testing.assert_allclose(ours.weights[full][same], theirs.weights[full][same], atol=2e-3)
         assert (np.asarray(ours.action == theirs.action)[full]).mean() > 0.98
+
+
+@pytest.mark.parametrize("name", ["gumbel", "puct"])
+def test_no_axis_is_added_to_an_array_by_itself(name: str) -> None:
+    search = SearchConfig.default(name).replace(num_simulations=4)
+    game = RandomTree(num_actions=5)
+    with jax.numpy_rank_promotion("raise"):
+        roots = jax.vmap(game.init)(jnp.arange(2))
+        jax.eval_shape(search.build(game, random_leaf(game)), {}, jax.random.key(0), roots)

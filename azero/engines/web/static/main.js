@@ -384,7 +384,7 @@ async function begin() {
     if (game) {
       state.wishes = kept.wishes;
       openGame(game);
-      proceed(false);
+      proceed(game.ply === game.line.length);  // the network's search ended with the page before
       return;
     }
   }
