@@ -9,9 +9,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
+from untrained import draw_variables
 
 from azero.checkpoint.exported import write_exported
 from azero.commands.review import analyze
@@ -379,7 +379,7 @@ def test_a_network_for_any_board_reviews_another_board_than_its_own(
         ),
     )
     network = config.network.build(config.game.build())
-    write_exported(tmp_path, jax.jit(network.init)(jax.random.key(1)), 3, config)
+    write_exported(tmp_path, draw_variables(network), 3, config)
     record = tmp_path / "game.sgf"
     record.write_text(f"(;SZ[{size}]KM[3.5];B[aa];W[bb];B[cc])")
     analyze(record, Source(str(tmp_path)), visits=2, as_json=True, out=tmp_path)

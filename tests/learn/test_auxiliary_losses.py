@@ -74,7 +74,7 @@ POOLED = PooledConfig(
     value_hidden=8,
     train_dtype="float32",
     inference_dtype="float32",
-    convolution="winograd",
+    convolution="xla",
 )
 
 
@@ -190,7 +190,7 @@ def test_all_heads_learn(optimiser) -> None:
 
 
 def test_heads_that_are_not_there_are_named() -> None:
-    network = ResNetConfig(blocks=1, filters=4, convolution="winograd")
+    network = ResNetConfig(blocks=1, filters=4, convolution="xla")
     config = LearnerConfig(batch_size=4, reply_weight=0.15)
     with pytest.raises(ValueError, match=r"learner.reply-weight: the network has no head 'reply'"):
         make(config, network)

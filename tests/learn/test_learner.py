@@ -21,7 +21,7 @@ from azero.mesh import batch_sharded, make_mesh, put
 from azero.networks.settings import NetworkConfig, ResNetConfig
 
 NETWORK = ResNetConfig(
-    blocks=2, filters=8, train_dtype="float32", inference_dtype="float32", convolution="winograd"
+    blocks=2, filters=8, train_dtype="float32", inference_dtype="float32", convolution="xla"
 )
 GAME: Any = SimpleNamespace(board_shape=(3, 3), num_planes=5, num_actions=10)
 """All that the learner asks of a game."""
@@ -128,7 +128,8 @@ def test_state_is_donated() -> None:
 def test_step_has_no_implicit_promotion() -> None:
     # With momentum: optax's AdamW raises a float to an integer power.
     with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
-        train(make(dataclasses.replace(CONFIG, warmup_steps=3)), [draw_batch(0)])
+        network = dataclasses.replace(NETWORK, convolution="winograd")
+        train(make(dataclasses.replace(CONFIG, warmup_steps=3), network), [draw_batch(0)])
 
 
 def test_l2_covers_all_parameters_and_is_in_the_loss_of_momentum_only() -> None:

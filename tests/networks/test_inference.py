@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from untrained import draw_variables
 
 from azero.networks.network import Inputs, Network
 from azero.networks.resnet import pointwise
@@ -21,7 +22,7 @@ CONFIG = ResNetConfig(
 def shaken(network: Network) -> PyTree:
     """Variables whose batch norms are far from where they start: shifts, scales, means and
     variances all differ by filter."""
-    variables = jax.jit(network.init)(jax.random.key(1))
+    variables = draw_variables(network)
     rng = np.random.default_rng(2)
 
     def shake(path: tuple, leaf: jax.Array) -> jax.Array:
@@ -102,7 +103,7 @@ def test_batches_larger_than_a_chunk_and_not_a_multiple_of_it() -> None:
     # 16 filters at 9x9: chunks of 128 positions (512 KB / 5 KB, rounded to a power of two).
     network = dataclasses.replace(CONFIG, convolution="winograd").build(Inputs((9, 9), 17, 82))
     planes = draw_planes(300, 9)
-    folded = network.fold(network.init(jax.random.key(0)))
+    folded = jax.jit(network.fold)(draw_variables(network))
     whole = jax.jit(network.infer)(folded, planes)
     parts = [
         jax.jit(network.infer)(folded, planes[start : start + 10]) for start in range(0, 300, 10)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rich.console import Console
+from untrained import draw_variables
 
 from azero.checkpoint.exported import write_exported
 from azero.experiment import load
@@ -25,8 +26,6 @@ SMALL = {"blocks": 2, "filters": 8, "value_hidden": 8, "convolution": "winograd"
 
 def export(directory: Path, pooled: bool) -> str:
     """Write an untrained network of 5x5; return the player's name."""
-    import jax
-
     config = load("go5").config
     if pooled:
         config = dataclasses.replace(
@@ -37,7 +36,7 @@ def export(directory: Path, pooled: bool) -> str:
     else:
         config = dataclasses.replace(config, network=ResNetConfig(**SMALL))
     network = config.network.build(config.game.build())
-    variables = jax.jit(network.init)(jax.random.key(1))
+    variables = draw_variables(network)
     write_exported(directory, variables, 3, config)
     return f"checkpoint:{directory}"
 
@@ -108,14 +107,15 @@ def test_draws_are_those_of_the_network_and_of_the_rules(tmp_path) -> None:
     )
     game = config.game.build()
     network = config.network.build(game)
-    variables = jax.jit(network.init)(jax.random.key(2))
+    variables = draw_variables(network)
     write_exported(tmp_path, variables, 3, config)
     thinker = load_thinker(parse_player(f"checkpoint:{tmp_path}?visits=4"))
     position = Position.start(thinker.game)
     corner, centre, other = thinker.estimate_draws(position, [0, 4, 8])
     after = [np.asarray(game.observe(position.play(move).state)) for move in (0, 4)]
     planes = np.stack([np.rot90(after[0], turn) for turn in range(4)] + [after[1]])
-    outcome = network.analyse(jax.jit(network.fold)(variables), planes).auxiliary["outcome"]
+    folded = jax.jit(network.fold)(variables)
+    outcome = jax.jit(network.analyse)(folded, planes).auxiliary["outcome"]
     draws = np.asarray(jax.nn.softmax(outcome))[:, 1]
     assert corner == pytest.approx(draws[:4].mean(), abs=1e-4) == pytest.approx(other, abs=1e-4)
     assert centre == pytest.approx(draws[4], abs=1e-4)

@@ -22,9 +22,7 @@ def with_learner(config: Config, **settings: float) -> Config:
 def test_k_and_k_iterations_equal_2k(pooled, tmp_path) -> None:
     config = with_learner(tictactoe(iterations=2), **SHARES)
     if pooled:
-        small = PooledConfig(
-            blocks=2, filters=4, value_hidden=8, head_filters=2, convolution="winograd"
-        )
+        small = PooledConfig(blocks=2, filters=4, value_hidden=8, head_filters=2, convolution="xla")
         config = dataclasses.replace(with_learner(config, **HEADS), network=small)
     assert quiet_run("tictactoe", config, tmp_path / "whole") == 0
     half = dataclasses.replace(config, run=RunConfig(iterations=1))

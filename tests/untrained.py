@@ -1,0 +1,30 @@
+"""Untrained networks for tests of something else than initialisation, whose program takes up to a
+second to compile."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import numpy as np
+
+from azero.networks.network import Network
+from azero.types import PyTree
+
+
+def draw_variables(network: Network, seed: int = 0) -> PyTree:
+    """Return variables of the form of `network.init`, drawn by NumPy: norms and biases are neutral,
+    all other parameters have the variance 1 / inputs."""
+    rng = np.random.default_rng(seed)
+
+    def draw(path: tuple[jax.tree_util.DictKey, ...], leaf: jax.ShapeDtypeStruct) -> np.ndarray:
+        if path[-1].key in ("bias", "mean"):
+            return np.zeros(leaf.shape, leaf.dtype)
+        if path[-1].key in ("scale", "var"):
+            return np.ones(leaf.shape, leaf.dtype)
+        # [..., inputs, outputs] or [..., 3, 3, inputs, outputs]
+        inputs = math.prod(leaf.shape[-4:-1]) if len(leaf.shape) > 3 else leaf.shape[-2]
+        return rng.normal(0.0, inputs**-0.5, leaf.shape).astype(leaf.dtype)
+
+    form = jax.eval_shape(network.init, jax.random.key(0))
+    return jax.tree_util.tree_map_with_path(draw, form)
