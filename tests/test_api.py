@@ -181,7 +181,7 @@ def test_mistakes_are_one_line(animal, go7):
     for wrong in ("go", animal):
         with pytest.raises(TypeError, match=r"is not a game, as azero\.make and model\.game are"):
             azero.Position.start(wrong)
-    with pytest.raises(ValueError, match="seconds must be above 0, not nan"):
+    with pytest.raises(ValueError, match="seconds must be above 0 and finite, not nan"):
         animal.search(azero.Position.start(animal.game), seconds=float("nan"))
     with pytest.raises(ValueError, match=r"'K10' is not a legal move here .move 1 of the game"):
         azero.Position.from_moves(go7.game, "K10")
