@@ -12,6 +12,7 @@ from azero.console.interrupts import keep_interrupts
 
 def test_an_interrupt_in_a_callback_of_the_garbage_collector_is_raised_afterwards(monkeypatch):
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs
     keep_interrupts()
 
     def callback(phase, info):
@@ -22,3 +23,4 @@ def test_an_interrupt_in_a_callback_of_the_garbage_collector_is_raised_afterward
     with pytest.raises(KeyboardInterrupt):
         gc.collect()
         time.sleep(10)
+    signal.signal(signal.SIGINT, before)
