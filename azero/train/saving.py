@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import jax
@@ -138,9 +139,11 @@ def _with_first_network(arrays: dict[str, PyTree], loop: Loop) -> dict[str, PyTr
         for tree in (train.variables, variables)
     )
     if own != other:
+        if mesh_lib.is_lead():  # the copy would stand in the way of another network
+            shutil.rmtree(kept)
         name = next(name for name in {**own, **other} if own.get(name) != other.get(name))
         raise ValueError(
-            f"--from-network: the network of {config.game.name} {config.game.options()} in {kept} "
+            f"--from-network: the network of {config.game.name} {config.game.options()} "
             f"does not fit this run's: {name} has the shape {other.get(name, 'of no parameter')} "
             f"there and {own.get(name, 'of no parameter')} here"
         )

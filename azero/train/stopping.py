@@ -15,6 +15,7 @@ from pathlib import Path
 
 from azero import mesh as mesh_lib
 from azero.checkpoint import CheckpointError, store
+from azero.console.interrupts import keep_interrupts
 from azero.data.files import describe_system_error
 from azero.distributed import EXIT_INTERRUPTED, ProcessLinks, end_process, say
 from azero.memory import explain_exhaustion
@@ -157,6 +158,7 @@ def _what_is_kept(workdir: Path) -> str:
 
 def end_with_status(start: Callable[[], int]) -> None:
     """Call `start` and end the process with the status it returns; an error is one line."""
+    keep_interrupts()
     try:
         with end_on_sigterm(), explain_exhaustion():
             status = start()

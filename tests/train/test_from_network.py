@@ -10,6 +10,7 @@ from rich.console import Console
 from small_runs import quiet_run, tictactoe
 
 from azero.checkpoint import CheckpointError, load_variables
+from azero.checkpoint.exported import write_exported
 from azero.experiment import load
 from azero.settings import Config
 from azero.train.main import main
@@ -54,11 +55,15 @@ def test_its_parameters_are_those_of_the_other(tmp_path, learned, average_decay)
 
 def test_a_network_that_does_not_fit_is_refused(tmp_path, learned, capsys) -> None:
     config = without_learning()
-    network = dataclasses.replace(config.network, filters=5)
+    small = dataclasses.replace(config.network, filters=5)
+    other = small.build(config.game.build()).init(jax.random.key(0))
+    write_exported(tmp_path / "small", other, 1, dataclasses.replace(config, network=small))
+    run_directory = tmp_path / "run"
     with pytest.raises(
         ValueError, match=r"--from-network: the network of tictactoe .* has the sha"
     ):
-        begin(dataclasses.replace(config, network=network), tmp_path, learned)
+        begin(config, run_directory, tmp_path / "small")
+    assert begin(config, run_directory, learned) == 0, "its copy is not in the way"
 
 
 def test_there_is_no_network(tmp_path, learned, capsys) -> None:

@@ -1,0 +1,26 @@
+"""Ctrl-C is not lost where Python ignores exceptions."""
+
+import gc
+import signal
+import sys
+import time
+
+import pytest
+
+from azero.console.interrupts import keep_interrupts
+
+
+def test_an_interrupt_in_a_callback_of_the_garbage_collector_is_raised_afterwards(monkeypatch):
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs
+    keep_interrupts()
+
+    def callback(phase, info):
+        gc.callbacks.remove(callback)
+        signal.raise_signal(signal.SIGINT)
+
+    gc.callbacks.append(callback)
+    with pytest.raises(KeyboardInterrupt):
+        gc.collect()
+        time.sleep(10)
+    signal.signal(signal.SIGINT, before)
