@@ -114,7 +114,9 @@ def play(
     with contextlib.ExitStack() as stack:
         # Always in the same order, so that two games never wait for each other's network.
         held = {id(side): side for side in models}
-        thinkers = {key: stack.enter_context(held[key].held(game)) for key in sorted(held)}
+        thinkers = {
+            key: stack.enter_context(held[key].held_to_search(game)) for key in sorted(held)
+        }
         makers: list[MakePlayer] = []
         for side, name in zip(sides, names, strict=True):
             if not isinstance(side, Model):
