@@ -58,8 +58,11 @@ class PgxGame:
         """Wrap `env`; `max_moves` as in `azero.interop.pgx.game`.
 
         Raises:
-          ValueError: it is not a game of two players without chance and with nothing hidden.
+          ValueError: it is not a game of two players without chance and with nothing hidden, or
+            `max_moves` is below 1.
         """
+        if max_moves is not None and max_moves < 1:
+            raise ValueError(f"max_moves {max_moves}: a game needs at least 1")
         if env.num_players != 2 or str(env.id).startswith(_OTHER_KINDS):
             raise ValueError(
                 f"{env.id} of Pgx is not a game of two players without chance and hidden cards"

@@ -152,3 +152,5 @@ def test_environments_that_are_no_such_games() -> None:
         PgxConfig(id="draughts").build()
     with pytest.raises(ValueError, match="no game 'hex' of Pgx; it has animal_shogi"):
         bridge.make("hex")
+    with pytest.raises(ValueError, match="max_moves 0: a game needs at least 1"):
+        bridge.game(pgx.make("tic_tac_toe"), max_moves=0)
