@@ -166,6 +166,21 @@ def test_two_games_at_once_do_not_wait_for_each_other():
         assert not thread.is_alive()
 
 
+def test_a_search_within_a_search_is_refused(animal):
+    """Both would use the one tree: the outer search went on at the root of the inner one."""
+    start = azero.Position.start(animal.game)
+    evaluations = []
+
+    def look(found: azero.SearchResult) -> None:
+        evaluations.append(animal.evaluate(start))
+        animal.search(start.play(found.best), visits=2)
+
+    with pytest.raises(ValueError, match="is searching; on_progress cannot search with it"):
+        animal.search(start, visits=4, on_progress=look)
+    assert len(evaluations) == 1
+    assert animal.search(start, visits=4).visits >= 4
+
+
 def test_mistakes_are_one_line(animal, go7):
     for name, message in (
         ("go98", "'go98' is not a player: there is no directory 'go98'"),

@@ -111,6 +111,7 @@ class Model:
         it another board."""
         self._thinkers: dict[tuple[str, tuple[int, int]], TreePlayer] = {}
         self._lock = threading.RLock()
+        self._is_searching = False
 
     def __repr__(self) -> str:
         rows, columns = self.game.board_shape
@@ -147,11 +148,12 @@ class Model:
           visits: when to stop; None is the visits of the model's name, else 400, or no limit where
             `seconds` is given.
           seconds: when to stop; None for no limit.
-          on_progress: called about once a second with what has been found so far.
+          on_progress: called about once a second with what has been found so far; it may call
+            `evaluate`.
 
         Raises:
-          ValueError: the position is of a game or board that the network does not know, or a limit
-            is not a positive number, of visits an integer.
+          ValueError: the position is of a game or board that the network does not know, a limit is
+            not a positive number, of visits an integer, or `on_progress` calls this.
         """
         limits = self.limits(visits, seconds)
         if limits.visits == 0:  # a name without a search: its first visit is the network's choice
@@ -161,7 +163,7 @@ class Model:
             if on_progress is not None:
                 on_progress(_result(position, analysis))
 
-        with self.held(position.game) as thinker:
+        with self.held_to_search(position.game) as thinker:
             return _result(
                 position, thinker.think(position, limits, ThinkOptions(on_progress=report))
             )
@@ -181,6 +183,22 @@ class Model:
         """Internal: lend the player of `game` to one thread."""
         with self._lock:
             yield self._thinker(game)
+
+    @contextlib.contextmanager
+    def held_to_search(self, game: Game) -> Iterator[TreePlayer]:
+        """Internal: do the same for searches, of which one at a time has the tree.
+
+        Raises:
+          ValueError: the same thread is searching, which calls this from `on_progress`.
+        """
+        with self.held(game) as thinker:
+            if self._is_searching:
+                raise ValueError(f"{self.name} is searching; on_progress cannot search with it")
+            self._is_searching = True
+            try:
+                yield thinker
+            finally:
+                self._is_searching = False
 
     def _thinker(self, game: Game) -> TreePlayer:
         key = (game.name, game.board_shape)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from azero.api.model import Model
+from azero.games.game import Game
 from azero.games.go.settings import GoConfig
 from azero.games.go.text import format_score
 from azero.games.position import Position
@@ -25,6 +26,7 @@ from azero.players.program import find_program
 from azero.players.program_specs import ProgramSpec, program_maker
 from azero.players.specs import ThinkerSpec, parse_player
 from azero.players.thinking import Limits
+from azero.players.tree_player import TreePlayer
 
 
 @dataclass(frozen=True)
@@ -101,20 +103,14 @@ def play(
     models = [side for side in sides if isinstance(side, Model)]
     if not models:
         raise ValueError("at least one player must be a network; azero match plays two programs")
-    rules = models[0].config.game.for_matches()
-    if komi is not None:
-        if not isinstance(rules, GoConfig):
-            raise ValueError(f"komi is a setting of Go, not of {rules.name}")
-        rules = rules.replace(komi=komi)
+    rules = _rules(models[0], komi)
     game = rules.build()
     names = _names(sides)
     pairing = Pairing(1, start=start, first_colour=0)
     opened = pairing.first_position(game).play_moves(opening)
     pairing = dataclasses.replace(pairing, opening_moves=opened.actions)
     with contextlib.ExitStack() as stack:
-        # Always in the same order, so that two games never wait for each other's network.
-        held = {id(side): side for side in models}
-        thinkers = {key: stack.enter_context(held[key].held(game)) for key in sorted(held)}
+        thinkers = _hold(models, game, stack)
         makers: list[MakePlayer] = []
         for side, name in zip(sides, names, strict=True):
             if not isinstance(side, Model):
@@ -128,6 +124,24 @@ def play(
             makers.append(_same(thinker))
         (played,) = play_games(game, [(makers[0], makers[1])], [pairing], timeout=timeout)
     return _finished(played, rules, pairing.first_position(game), names)
+
+
+def _rules(model: Model, komi: float | None) -> GameConfig:
+    rules = model.config.game.for_matches()
+    if komi is None:
+        return rules
+    if not isinstance(rules, GoConfig):
+        raise ValueError(f"komi is a setting of Go, not of {rules.name}")
+    return rules.replace(komi=komi)
+
+
+def _hold(
+    models: Sequence[Model], game: Game, stack: contextlib.ExitStack
+) -> dict[int, TreePlayer]:
+    """Return what searches with each model, by the model's id, held until `stack` closes: always in
+    the same order, so that two games never wait for each other's models."""
+    held = {id(model): model for model in models}
+    return {key: stack.enter_context(held[key].held_to_search(game)) for key in sorted(held)}
 
 
 def _styled(style: PlayStyle, limits: Limits, drawn_moves: int) -> PlayStyle:

@@ -15,7 +15,7 @@ from azero.match.elo import difference_text
 from azero.match.games import summarise
 from azero.match.matches import play_match
 from azero.match.request import LadderRequest, MatchRequest
-from azero.match.sides import match_rules, read_sides
+from azero.match.sides import check_players
 from azero.players.program import find_program
 from azero.players.program_specs import ProgramSpec
 from azero.players.specs import parse_player
@@ -51,8 +51,8 @@ def climb(request: LadderRequest, console: Console | None = None) -> list[tuple[
     console = console or make_console()
     rungs = [(rung, _missing(rung.player)) for rung in _rungs(request)]
     matches = {rung: _match(request, rung) for rung, problem in rungs if problem is None}
-    for match in matches.values():  # a mistake in the last one is reported before hours of games
-        match_rules(match, read_sides(match))
+    for match in matches.values():  # an error in the last one is reported before hours of games
+        check_players(match)
     directories = [request.out / _directory_name(rung) for rung in matches]
     rows: list[tuple[str, ...]] = []
     for rung, problem in rungs:

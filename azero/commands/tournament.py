@@ -13,7 +13,7 @@ from azero.match.directory import read_players
 from azero.match.elo import EloFit
 from azero.match.matches import play_match
 from azero.match.request import MatchRequest, TournamentRequest
-from azero.match.sides import match_rules, read_sides
+from azero.match.sides import check_players
 from azero.report.ratings import rate
 
 _SHARED = (
@@ -64,8 +64,8 @@ def play_tournament(request: TournamentRequest, console: Console | None = None) 
         )
         for (first, second), directory in zip(pairs, directories, strict=True)
     ]
-    for match in matches:  # a mistake in the last one is reported before hours of games
-        match_rules(match, read_sides(match))
+    for match in matches:  # an error in the last one is reported before hours of games
+        check_players(match)
     for match in matches:
         play_match(match, console, read_players(directories))
     anchor = request.anchor or next(iter(players))

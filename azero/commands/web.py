@@ -34,6 +34,8 @@ def web(
 
     if visits_limit < 1 or not 0 < seconds_limit < math.inf:
         raise ValueError("--visits-limit is at least 1, and --seconds-limit a number above 0")
+    if port is not None and not 0 <= port < 2**16:
+        raise ValueError(f"--port is from 0 to 65535, not {port}")
     serve(
         players,
         host=host,

@@ -70,9 +70,7 @@ class PgxGame:
         begin = env.init(jax.random.key(0))
         known = {
             "id": str(env.id),
-            "max_moves": LONGEST.get(str(env.id), _LONGEST_OF_OTHERS)
-            if max_moves is None
-            else max_moves,
+            "max_moves": max_moves or LONGEST.get(str(env.id), _LONGEST_OF_OTHERS),
             "env": env,
             "first_player": int(begin.current_player),
             "legal_at_first": tuple(np.asarray(begin.legal_action_mask).tolist()),

@@ -137,6 +137,15 @@ def restore_side(side: Side, facts: dict[str, Any], was_at_once: bool) -> Side:
     return dataclasses.replace(side, spec=spec, name=facts["name"])
 
 
+def check_players(request: MatchRequest) -> None:
+    """Check the players of a match before it, or another one, is played.
+
+    Raises:
+      ValueError, CheckpointError: as `read_sides` and `match_rules`.
+    """
+    match_rules(request, read_sides(request))
+
+
 def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:
     """Return the rules of the match.
 

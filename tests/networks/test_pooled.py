@@ -27,7 +27,7 @@ SMALL = PooledConfig(
     convolution="dots",
 )
 PLANES = 5
-MOVES = {"points and pass": 26, "planes": 25 * 3}
+MOVES = {"points and pass": 82, "planes": 81 * 3}
 
 
 @functools.cache
@@ -102,8 +102,8 @@ def fit(network: Network, planes: np.ndarray, steps: int) -> tuple[PyTree, list[
     ],
 )
 def test_it_learns_and_infers_what_it_learned(norm: str, inner_blocks: int, moves: str) -> None:
-    network = build(SMALL.replace(norm=norm, inner_blocks=inner_blocks), (5, 5), MOVES[moves])
-    planes = draw_planes(32, (5, 5))
+    network = build(SMALL.replace(norm=norm, inner_blocks=inner_blocks), (9, 9), MOVES[moves])
+    planes = draw_planes(32, (9, 9))
     before = jax.jit(network.init)(jax.random.key(0))
     variables, losses = fit(network, planes, 60)
     assert losses[-1] < 0.5 * losses[0]
@@ -118,21 +118,14 @@ def test_it_learns_and_infers_what_it_learned(norm: str, inner_blocks: int, move
     assert np.unique(value).size > 16 and (abs(value) <= 1).all()  # 1 by rounding
 
 
+@pytest.mark.parametrize("convolution", list(CONVOLUTIONS))
 @pytest.mark.parametrize(
-    ("blocks", "pool_every", "inner_blocks", "convolution"),
-    [
-        (1, 2, 0, "dots"),
-        (2, 2, 0, "dots"),
-        (3, 1, 1, "dots"),
-        (4, 3, 0, "dots"),
-        (6, 2, 0, "dots"),
-        # It has every kind of kernel that a convolution prepares.
-        *((4, 2, 2, name) for name in CONVOLUTIONS),
-    ],
+    ("blocks", "pool_every", "inner_blocks"),
+    [(1, 2, 0), (2, 2, 0), (3, 1, 1), (4, 3, 0), (4, 2, 2), (6, 2, 0)],
     ids=str,
 )
 def test_every_tower_folds(
-    blocks: int, pool_every: int, inner_blocks: int, convolution: str
+    convolution: str, blocks: int, pool_every: int, inner_blocks: int
 ) -> None:
     config = SMALL.replace(
         blocks=blocks, pool_every=pool_every, inner_blocks=inner_blocks, convolution=convolution

@@ -29,9 +29,7 @@ def small(iterations=2, **game):
     return dataclasses.replace(
         config,
         game=dataclasses.replace(rules, **game),
-        network=PooledConfig(
-            blocks=2, filters=4, value_hidden=8, head_filters=2, convolution="xla"
-        ),
+        network=PooledConfig(blocks=2, filters=4, value_hidden=8, head_filters=2),
         selfplay=dataclasses.replace(config.selfplay, moves_per_dispatch=10, resign=True),
         learner=dataclasses.replace(config.learner, ownership_weight=1.0, score_weight=0.02),
         evaluation=dataclasses.replace(config.evaluation, every=0),

@@ -28,7 +28,7 @@ from azero.match.directory import MATCH, read_match
 from azero.match.matches import play_match
 from azero.match.request import MatchRequest
 from azero.match.score import NORMAL_95, MatchResult, Tally
-from azero.match.sides import match_rules, read_sides
+from azero.match.sides import check_players
 from azero.match.tuning.optimiser import Observation, Posterior, elo_of, propose
 from azero.match.tuning.request import TuneRequest
 from azero.match.tuning.space import Parameter, parse_parameter, point_of, values_of, with_values
@@ -79,10 +79,9 @@ def tune(
     """
     console = console or make_console()
     space = [parse_parameter(text, _WHOLE) for text in request.parameter]
-    for end in (0.0, 1.0):  # a mistake in the command leaves no directory
+    for end in (0.0, 1.0):  # an error in the command leaves no directory
         player = with_values(request.player, space, values_of(space, np.full(len(space), end)))
-        match = _match(request, player, ("first", "second"), request.games, 0, request.out)
-        match_rules(match, read_sides(match))
+        check_players(_match(request, player, ("first", "second"), request.games, 0, request.out))
     request.out.mkdir(parents=True, exist_ok=True)
     with hold(request.out):
         _check_same(request)

@@ -91,7 +91,7 @@ def test_an_address_that_others_can_reach_gets_a_token(monkeypatch, capsys) -> N
     assert "token" not in capsys.readouterr().out
     for port in (-1, 65_536):
         with pytest.raises(ValueError, match=f"--port is from 0 to 65535, not {port}"):
-            serving.serve(["go5"], port=port)
+            web(("go5",), port=port)
     for limits in ({"visits_limit": 0}, {"seconds_limit": math.nan}, {"seconds_limit": math.inf}):
         with pytest.raises(ValueError, match="--seconds-limit a number above 0"):
             web(("go5",), **limits)
