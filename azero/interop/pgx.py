@@ -151,21 +151,21 @@ class AzeroEnv(core.Env):
         del key
         was_over = state.terminated | state.truncated
         is_illegal = ~state.legal_action_mask[action]
-        played = self._played(state, self.game.step(state._game_state, action))
+        before, after = state._game_state, self.game.step(state._game_state, action)
+        # Our rules stop by themselves where they ended the game, not after an illegal action.
+        after = jax.tree.map(lambda old, new: jnp.where(was_over, old, new), before, after)
+        played = self._played(state, after)
         loser = jnp.arange(2) == state.current_player
         rewards = jnp.where(
             is_illegal, jnp.where(loser, _PENALTY, -_PENALTY), played.rewards
         ).astype(jnp.float32)
-        over = played.terminated | is_illegal
-        after = played.replace(
-            rewards=rewards,
+        over = was_over | is_illegal | played.terminated
+        return played.replace(
+            rewards=jnp.where(was_over, 0.0, rewards),
             terminated=over,
             legal_action_mask=played.legal_action_mask | over,
-            _step_count=state._step_count + 1,
+            _step_count=state._step_count + jnp.where(was_over, 0, 1),
         )
-        # Our rules stop by themselves where they ended the game, not after an illegal action.
-        before = state.replace(rewards=jnp.zeros_like(rewards))
-        return jax.tree.map(lambda old, new: jnp.where(was_over, old, new), before, after)
 
     def _init(self, key: Array) -> AzeroState:
         begin, observation, legal = jax.tree.map(jnp.asarray, self._begin)
