@@ -49,9 +49,7 @@ EXPERIMENT = Experiment(
             ownership_weight=1.5,
             score_weight=0.02,
             reply_weight=0.15,
-            soft_policy_weight=2.0,
             short_value_weight=0.3,
-            root_value_share=0.25,
             surprise_share=0.5,  # KataGoMethods.md
             average_decay=0.995,
         ),

@@ -54,10 +54,12 @@ LIKE_OTHERS = {
     "go5_gated",
     "chess_endings",
     "minichess",
+    "minichess_efficient",
+    "animal_shogi_efficient",
     "shogi",
 }
 """Experiments whose programs are those of another one with other numbers or rules: go19, go5,
-go9_efficient, chess, animal_shogi."""
+go9_efficient, chess, animal_shogi, chess_efficient."""
 
 
 @pytest.mark.parametrize(

@@ -242,7 +242,7 @@ def check_opponent_king(opponent: ChessPosition) -> None:
     Raises:
       ValueError: it can be captured.
     """
-    if legal.legal(opponent).in_check[0]:
+    if legal.in_check(opponent)[0]:
         raise ValueError("the side that is not to move is in check")
 
 

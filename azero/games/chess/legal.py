@@ -85,6 +85,11 @@ def legal(position: ChessPosition) -> ChessLegal:
     return ChessLegal(targets, ~checks.checkers.is_empty(), ~union(targets).is_empty(), en_passant)
 
 
+def in_check(position: ChessPosition) -> Array:
+    """Return whether the king of the side to move is attacked, bool."""
+    return ~_checks_and_pins(position, _lines(position)).checkers.is_empty()
+
+
 def _sliders(position: ChessPosition, direction: int) -> ChessSquares:
     return position.diagonal_sliders if direction % 2 else position.straight_sliders
 

@@ -25,6 +25,24 @@ HERE = Path(__file__).parent
 HEADS = ("owners-score", "reply", "soft-policy", "short-values")
 """They need the pooled network."""
 NOT_IN_FULL = ("fast-moves",)
+KEPT = ("pooled", "owners-score", "reply", "surprise", "muon")
+"""What helped in most comparisons of the full set; the techniques below are added to it."""
+ADDED = {
+    "bottlenecks": (),
+    "archive-games": (),
+    "archive-searches": (),
+    "progressive": (),
+    "moves-left": (),
+    "resign": (),
+    "played-on": ("resign",),
+    "puct": (),
+    "forced-playouts": ("puct",),
+    "root-temperature": ("puct",),
+    "reduced-first-play": ("puct",),
+    "variance-scale": ("puct",),
+    "reuse-tree": ("puct",),
+}
+"""Techniques that are added to the kept ones, and what else both sides have then."""
 
 
 Named = tuple[str, tuple[str, ...]]
@@ -45,6 +63,10 @@ def comparisons(techniques: list[str]) -> list[tuple[Named, Named]]:
         base = ("pooled", ("pooled",)) if name in HEADS else plain
         alone = f"pooled and {name}" if name in HEADS else name
         pairs.append(((alone, (*base[1], name)), base))
+    pairs.append((("kept", KEPT), full))
+    for name, more in ADDED.items():
+        rest = " and ".join(("kept", *more))
+        pairs.append(((f"{rest} and {name}", (*KEPT, *more, name)), (rest, (*KEPT, *more))))
     return pairs
 
 
@@ -61,7 +83,8 @@ def train(workdir: Path, chosen: tuple[str, ...], seed: int) -> Path:
     }
     for name in chosen:
         for section, values in settings["techniques"][name].items():
-            overlay[section] = overlay[section] | values
+            is_other_search = section == "search" and "name" in values
+            overlay[section] = values if is_other_search else overlay[section] | values
     run = directory(workdir, chosen, seed)
     run.mkdir(parents=True, exist_ok=True)
     lines = [
@@ -84,7 +107,7 @@ def match(workdir: Path, first: tuple[str, ...], second: tuple[str, ...], seed: 
     runs = [train(workdir, chosen, seed) for chosen in (first, second)]
     out = workdir / "matches" / "-against-".join(run.name for run in runs)
     out.mkdir(parents=True, exist_ok=True)
-    players = [f"checkpoint:{run}" for run in runs]
+    players = [f"checkpoint:{run}?visits=16" for run in runs]
     command = ["match", "--first", players[0], "--second", players[1], "--games", "400"]
     command += ["--random-plies", "4", "--out", str(out)]
     call([sys.executable, "-m", "azero", *command], out / "log.txt")
@@ -121,7 +144,8 @@ def main() -> None:
     parser.add_argument("--workdir", type=Path, required=True, help="where the runs are")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    techniques = list(tomllib.loads((HERE / "settings.toml").read_text())["techniques"])
+    named = tomllib.loads((HERE / "settings.toml").read_text())["techniques"]
+    techniques = [name for name in named if name not in ADDED]
     path = HERE / f"results-{arguments.seed}.json"
     results = json.loads(path.read_text()) if path.exists() else []
     for (first, first_set), (second, second_set) in comparisons(techniques):

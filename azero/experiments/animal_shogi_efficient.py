@@ -1,0 +1,24 @@
+"""Animal shogi with what learns from less compute: as `animal_shogi`, with the network and the
+learner of `minichess_efficient`."""
+
+import dataclasses
+
+from azero.experiment import Experiment
+from azero.experiments import animal_shogi, minichess_efficient
+
+_EFFICIENT = minichess_efficient.EXPERIMENT.config
+
+EXPERIMENT = Experiment(
+    name="animal_shogi_efficient",
+    title="Animal shogi with the efficient set, at the operations of `animal_shogi`",
+    config=dataclasses.replace(
+        animal_shogi.EXPERIMENT.config,
+        network=_EFFICIENT.network.replace(filters=48),
+        learner=_EFFICIENT.learner,
+    ),
+)
+
+if __name__ == "__main__":
+    from azero.train.main import main
+
+    main(EXPERIMENT)

@@ -1,0 +1,45 @@
+"""Gardner's 5x5 minichess with what learns from less compute: as `minichess`, with the pooled
+network, the opponent's reply, Muon and surprise weighting (docs/training-efficiently.md)."""
+
+import dataclasses
+
+from azero.experiment import Experiment
+from azero.experiments import minichess
+from azero.networks.settings import PooledConfig
+
+_PLAIN = minichess.EXPERIMENT.config
+
+EXPERIMENT = Experiment(
+    name="minichess_efficient",
+    title="5x5 minichess with the efficient set, at the operations of `minichess`",
+    config=dataclasses.replace(
+        _PLAIN,
+        network=PooledConfig(
+            blocks=4,
+            filters=32,
+            value_hidden=64,
+            train_dtype="float32",
+            inference_dtype="float32",
+        ),
+        learner=dataclasses.replace(
+            _PLAIN.learner,
+            batch_size=256,
+            steps_per_iteration=48,  # as many positions as `minichess`
+            optimiser="muon",
+            # Lowered over the last two fifths of the run's 4,512 steps.
+            learning_rate=((0, 2e-3), (2700, 2e-3), (4512, 1e-4)),
+            rate_between="linear",
+            warmup_steps=100,
+            l2=1e-2,
+            clip_norm=10.0,
+            value_weight=1.5,
+            reply_weight=0.15,
+            surprise_share=0.5,
+        ),
+    ),
+)
+
+if __name__ == "__main__":
+    from azero.train.main import main
+
+    main(EXPERIMENT)
