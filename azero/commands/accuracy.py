@@ -148,11 +148,15 @@ def _read_rows(request: AccuracyRequest, config: Config, tally: ImportTally) -> 
         records = [
             records[int(place)] for place in np.linspace(0, len(records) - 1, request.number)
         ]
-    rows = pack_records(
-        records,
-        Go(size=filters.board_shape, superko="simple", suicide=True, max_moves=filters.longest),
-        tally,
+    # With the games' komis, which some networks see (game.planes 19).
+    rules = Go(
+        size=filters.board_shape,
+        superko="simple",
+        suicide=True,
+        max_moves=filters.longest,
+        num_planes=19,
     )
+    rows = pack_records(records, rules, tally)
     if not len(rows):
         raise ValueError(
             f"every game of {request.games} has an illegal move; the first: {tally.unreadable[0]}"

@@ -20,6 +20,7 @@ from azero.console.progress import Progress
 from azero.data.replay import samples_at
 from azero.data.rows import Row
 from azero.data.sample import unpack
+from azero.data.shard import row_dtype
 from azero.games.game import Game
 from azero.learn.learner import place_samples
 from azero.match.score import NORMAL_95
@@ -242,8 +243,18 @@ def predict_positions(
             params,
             game,
             mesh,
-            rows,
+            _rows_for(game, rows),
             position,
             batch_size,
             lambda done: progress.update({"iteration": done}),
         )
+
+
+def _rows_for(game: Game, rows: HostArray) -> HostArray:
+    """Return rows [T] without the komi, their frames' last word, if the network does not see it."""
+    if rows["frame"].shape[1] == game.frame_words:
+        return rows
+    seen = np.zeros(len(rows), row_dtype(game.frame_words))
+    for name in seen.dtype.names or ():
+        seen[name] = rows[name][:, : game.frame_words] if name == "frame" else rows[name]
+    return seen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import re
 from types import SimpleNamespace
@@ -17,8 +18,10 @@ from rich.console import Console
 from azero.data.records.recorded import ImportTally, pack_records
 from azero.evaluate.accuracy import (
     Outcomes,
+    _rows_for,
     clustered_mean,
     make_scorer,
+    predict_positions,
     score_positions,
     summarise,
     summarise_by_move,
@@ -26,6 +29,7 @@ from azero.evaluate.accuracy import (
 from azero.games.go.rules import Go
 from azero.games.go.sgf import read_games
 from azero.mesh import make_mesh
+from azero.models.registry import find_network
 from azero.report.paper import format_mean, prediction_table
 
 GAME = Go(size=9, suicide=True)
@@ -127,6 +131,22 @@ def test_a_network_without_an_opinion_ranks_by_action():
     score = make_scorer(GAME, fixed_network([], 0.0))
     result = score_positions(score, {}, GAME, make_mesh(jax.devices()[:1]), rows, np.arange(16), 16)
     assert result.rank.tolist() == rows["action"][:16].tolist()
+
+
+def test_a_network_that_sees_the_komi_is_given_that_of_every_game():
+    komis = (5.5, -3.0, None)
+    records = [
+        dataclasses.replace(record, komi=komi)
+        for record, komi in zip(read_games(EXPERT), komis, strict=False)
+    ]
+    game = Go(size=9, suicide=True, komi=7.0, num_planes=19)
+    rows = pack_records(records, game, ImportTally())
+    found = [game.komi_of(frame) for frame in rows["frame"]]
+    lengths = [len(record.moves) for record in records]
+    assert found == np.repeat([5.5, -3.0, 7.0], lengths).tolist()
+    path = find_network("go9")
+    outcomes = predict_positions(path, rows, np.arange(8), Console(file=io.StringIO()))
+    assert outcomes.rank.shape == (8,) and np.isfinite(outcomes.log_probability).all()
 
 
 def test_the_mean_over_symmetries_turns_the_moves_back():

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import jax
 import numpy as np
 
 from azero.data.shard import pack_positions, row_dtype
@@ -80,7 +81,7 @@ def replay_group(game: Go, records: Sequence[GameRecord]) -> list[Replayed]:
     for column, record in enumerate(records):
         played = slice(len(record.moves)), column
         colours[played], actions[played] = np.asarray(record.moves).T
-    frames, legal = [np.asarray(states.frames)[None, :, 0]], []
+    frames, legal = [np.asarray(jax.vmap(game.pack_frame)(states))[None]], []
     for first in range(0, length, _CHUNK):
         part = slice(first, first + _CHUNK)
         states, legal_part, _, frames_part = replay_moves(

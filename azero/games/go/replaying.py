@@ -24,7 +24,7 @@ NO_MOVE = -1
 
 def start_states(game: Go, records: Sequence[GameRecord], batch: int) -> GoState:
     """Return the states before the first moves as host arrays [batch, ...], padded with empty
-    boards.
+    boards. Where the planes show the komi it is the record's, or the game's if that is missing.
 
     Raises:
       ValueError: the set-up stones of a record are impossible.
@@ -44,6 +44,8 @@ def start_states(game: Go, records: Sequence[GameRecord], batch: int) -> GoState
             )
         else:
             states.to_play[column] = record.to_play
+        if states.komi is not None and record.komi is not None:
+            states.komi[column] = round(2 * record.komi)
     return states
 
 
@@ -92,8 +94,9 @@ def replay_moves(
 
 
 def boards_of(frames: np.ndarray, num_points: int) -> np.ndarray:
-    """Return int8[..., N] (1 Black, -1 White) of frames uint32[..., 2K]."""
-    halves = frames.reshape(*frames.shape[:-1], 2, -1)
+    """Return int8[..., N] (1 Black, -1 White) of frames uint32[..., F] (`Go.pack_frame`)."""
+    words = bits.num_words(num_points)
+    halves = frames[..., : 2 * words].reshape(*frames.shape[:-1], 2, words)
     points = (halves[..., None] >> np.arange(32, dtype=np.uint32)) & 1
     black, white = np.moveaxis(
         points.reshape(*halves.shape[:-1], -1)[..., :num_points].astype(np.int8), -2, 0
