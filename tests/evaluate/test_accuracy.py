@@ -18,7 +18,6 @@ from rich.console import Console
 from azero.data.records.recorded import ImportTally, pack_records
 from azero.evaluate.accuracy import (
     Outcomes,
-    _rows_for,
     clustered_mean,
     make_scorer,
     predict_positions,
