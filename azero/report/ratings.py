@@ -104,10 +104,11 @@ def matches_table(matches: Iterable[tuple[str, str, Tally]]) -> Table:
 def _notes(fit: EloFit, results: Sequence[PairResult], draws: Draws) -> list[str]:
     games = round(sum(result.games for result in results))
     lines = [f"{games} games; 95% holds for all players at once, +- is one player's standard error"]
-    if fit.advantage is not None:
-        lines.append(f"moving first is worth {fit.advantage:+.0f} Elo (95%: "
-                f"{fit.advantage - 1.96 * fit.advantage_deviation:+.0f} to "
-                     f"{fit.advantage + 1.96 * fit.advantage_deviation:+.0f})")  # fmt: skip
+    half = 1.96 * fit.advantage_deviation
+    lines.append(
+        f"moving first is worth {fit.advantage:+.0f} Elo (95%: {fit.advantage - half:+.0f} to "
+        f"{fit.advantage + half:+.0f})"
+    )
     if fit.draw_share:
         lines.append(f"equal players draw {100 * fit.draw_share:.0f}% of their games")
     if draws == "half":
