@@ -1,6 +1,7 @@
 """Dead stones and the final score: drawn positions, the ends of real games, unconditional life, and
 GNU Go's judgement of them all."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -108,7 +109,8 @@ def test_gnu_go_says_the_same() -> None:
     require_program("gnugo")
     positions = [*DRAWN, *REAL]
     agreed = 0
-    with GtpProgram(["gnugo", "--mode", "gtp", "--chinese-rules"], timeout=120) as gnu_go:
+    command = ["gnugo", "--mode", "gtp", "--chinese-rules"]
+    with closing(GtpProgram(command, timeout=120)) as gnu_go:
         for position in positions:
             size = len(position.board)
             for line in (f"boardsize {size}", "komi 0", "clear_board"):
