@@ -55,13 +55,8 @@ class Window:
     """Positions of the newest games."""
 
     def __init__(self, dtype: np.dtype[Any], slots: int, memory: int) -> None:
-        """Start empty.
-
-        Args:
-          dtype: of the rows; see `row_dtype`.
-          slots: the most moves of a policy target.
-          memory: bytes the rings may take.
-        """
+        """Start empty: for rows of `dtype` (see `row_dtype`) and policy targets of at most `slots`
+        moves, with rings of `memory` bytes."""
         self._slots = slots
         self._memory = memory
         self._rows = _Ring(dtype, 0)

@@ -27,16 +27,10 @@ def rate(
     as_json: bool = False,
     console: Console | None = None,
 ) -> EloFit:
-    """Print the ratings of all players in the directories.
-
-    Args:
-      directories: of matches (see `azero.match.directory`), of runs (their matches between
-        checkpoints), or directories of such directories.
-      anchors: players whose ratings are given; without any the first player is at 0.
-      draws: see `fit_elo`.
-      plot: an image file for the ratings with their intervals.
-      as_json: print one JSON object and nothing else.
-      console: where to print.
+    """Print the ratings of all players in directories of matches (see `azero.match.directory`), of
+    runs (their matches between checkpoints), or of such directories, and save them with their
+    intervals as the image `plot`. Without anchors the first player is at 0; `draws` as in
+    `fit_elo`. With `as_json` one JSON object is printed and nothing else.
 
     Raises:
       ValueError: there are no games, a file is damaged, or the players are not connected.
