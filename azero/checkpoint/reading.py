@@ -95,12 +95,8 @@ def load_settings(workdir: Path, iteration: int | None = None) -> tuple[int, Con
 
 
 def export_network(workdir: Path, directory: Path, iteration: int | None = None) -> Path:
-    """Write the network of a checkpoint as one small file; return the file.
-
-    Args:
-      workdir: the run's directory.
-      directory: of the file, in which `load_variables` finds it.
-      iteration: which checkpoint; None is the newest that is whole.
+    """Write the network of a checkpoint, None the newest that is whole, as one small file into
+    `directory`, where `load_variables` finds it; return the file.
 
     Raises:
       CheckpointError: there is no such checkpoint, or it is damaged.

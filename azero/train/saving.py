@@ -49,12 +49,8 @@ def restore_learner(checkpointer: Checkpointer, state: S) -> S:
 
 
 def save_learner(checkpointer: Checkpointer, state: State, games: int) -> None:
-    """Save the state of a learner.
-
-    Args:
-      checkpointer: the checkpoints of the run.
-      state: after whole iterations.
-      games: number of games it has learned from, for `list_checkpoints`.
+    """Save the state of a learner after whole iterations; `games`, the number it has learned from,
+    is for `list_checkpoints`.
 
     Raises:
       CheckpointError: the save before this one failed.
