@@ -453,8 +453,7 @@ class TreePlayer:
         else:
             moves = np.flatnonzero(analysis.raw_policy).tolist()
             shares = analysis.raw_policy[moves].astype(np.float64)
-        weights = (shares / shares.max()) ** (1.0 / self.style.temperature)
-        return int(self._random.choice(moves, p=weights / weights.sum()))
+        return int(self._random.choice(moves, p=shares / shares.sum()))
 
     def _is_decided(self, began: float, limits: Limits, position: Position) -> bool:
         """Return whether the most visited move stays so, at this speed, until the time is over."""
