@@ -315,9 +315,8 @@ def _rollout_points(
 ) -> np.ndarray:
     """Return int[R, T]: the moves of one rollout from each of the positions `chosen` (game, actions
     before it), N for a pass and after the end."""
-    actions = np.full(
-        (game.max_moves, len(games)), game.num_points, np.int32
-    )  # a position before each, the last one of the longest game too
+    # a position before each, the last one of the longest game too
+    actions = np.full((game.max_moves, len(games)), game.num_points, np.int32)
     for column, moves in enumerate(games):
         actions[: len(moves), column] = moves
 

@@ -215,9 +215,8 @@ def _raw(array: HostArray) -> memoryview:
 def _dtype_to_json(dtype: np.dtype[Any]) -> Any:
     if dtype.names:
         return dtype.descr
-    return (
-        dtype.str if np.dtype(dtype.str) == dtype else dtype.name
-    )  # bfloat16 and other ml_dtypes are known by name only
+    # bfloat16 and other ml_dtypes are known by name only
+    return dtype.str if np.dtype(dtype.str) == dtype else dtype.name
 
 
 def _dtype_from_json(description: Any) -> np.dtype[Any]:

@@ -46,10 +46,8 @@ def row_dtype(frame_words: int, has_auxiliary: bool = False) -> np.dtype[Any]:
     """
     fields: list[tuple[Any, ...]] = [
         ("frame", "<u4", (frame_words,)),
-        (
-            "policy_start",
-            "<u4",
-        ),  # index of the first word of the policy target among those of the shard
+        # index of the first word of the policy target among those of the shard
+        ("policy_start", "<u4"),
         ("policy_count", "<u4"),
         # result of the game for the side to move, of which +1, 0 and -1 are exact; before a random
         # move the value of the search (`SelfplayConfig.value_before_random`)

@@ -273,9 +273,10 @@ def copy_policy(
     """Copy runs of `count` words from `start` on into `policy[where]`, padded with zeros; `source`
     ends with a margin of as many words as a row has."""
     slots = policy.shape[1]
+    # of every start one, all in the same memory
     stretches: HostArray = np.ndarray(
         (len(source) - slots + 1, slots), np.uint32, source.data, strides=(4, 4)
-    )  # of every start one, all in the same memory
+    )
     rows = stretches[start]
     rows &= _masks(slots)[count]
     policy[where] = rows

@@ -182,9 +182,8 @@ class ExternalProgram:
     def _kill(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        with contextlib.suppress(
-            subprocess.TimeoutExpired
-        ):  # the system may be unable to end it yet, as where a disk does not answer
+        # the system may be unable to end it yet, as where a disk does not answer
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(QUIT_SECONDS)
         deadline = time.monotonic() + QUIT_SECONDS
         while self._readers[0].is_alive() and time.monotonic() < deadline:
