@@ -170,28 +170,16 @@ def test_the_same_board_is_judged_the_same_way() -> None:
 @pytest.mark.parametrize(
     ("diagram", "alive", "enclosed"),
     [
-        (
-            [". X . X .", "X X X X X", ". . . . ."],
-            7,
-            8,
-        ),  # three eyes; every point below is beside the living chain
+        # three eyes; every point below is beside the living chain
+        ([". X . X .", "X X X X X", ". . . . ."], 7, 8),
         ([". X . . .", "X X . . .", ". . . . ."], 0, 0),  # one eye
-        (
-            [". X . X .", "X X X X X", "O O . O O"],
-            7,
-            8,
-        ),  # stones beside the living chain cannot make an eye
-        (
-            [". X . X O", "X X X X .", ". . . . ."],
-            6,
-            2,
-        ),  # the corner below on the right is not beside it
+        # stones beside the living chain cannot make an eye
+        ([". X . X .", "X X X X X", "O O . O O"], 7, 8),
+        # the corner below on the right is not beside it
+        ([". X . X O", "X X X X .", ". . . . ."], 6, 2),
         ([". . X . .", "X X X X X", "O O O O ."], 6, 9),  # eyes of two points each
-        (
-            [". . . X .", ". . X X .", "X X X . ."],
-            0,
-            0,
-        ),  # both regions have a point that is no liberty
+        # both regions have a point that is no liberty
+        ([". . . X .", ". . X X .", "X X X . ."], 0, 0),
         ([". X O O O", "X X O . O", "O O O O ."], 0, 0),
         (["X X X X X", "X . X . X", "X X X X X"], 13, 2),
     ],
