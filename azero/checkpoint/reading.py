@@ -87,8 +87,7 @@ def load_settings(workdir: Path, iteration: int | None = None) -> tuple[int, Con
 
     def load(root: Path, candidate: int) -> tuple[int, Config]:
         return candidate, from_dict(
-            orbax_io.read_record(root, candidate)["config"],
-            source=f"checkpoint {candidate}",
+            orbax_io.read_record(root, candidate)["config"], source=f"checkpoint {candidate}"
         )
 
     return _newest_whole(workdir, iteration, load)

@@ -120,9 +120,7 @@ def format_changes(before: Mapping[str, Any], now: Mapping[str, Any], text: str)
     old, new = _flatten(before), _flatten(now)
     return {
         name: text.format(
-            name=name.replace("_", "-"),
-            before=_show(old[name]),
-            now=_show(new[name]),
+            name=name.replace("_", "-"), before=_show(old[name]), now=_show(new[name])
         )
         for name in sorted(old.keys() & new.keys())
         if old[name] != new[name]

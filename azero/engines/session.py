@@ -235,9 +235,7 @@ class Session:
         """Search the current position until input waits; do nothing if the game is over."""
         if not self.position.is_over and not self._is_interrupted():
             self.load_thinker().think(
-                self._known(self.position),
-                Limits(),
-                ThinkOptions(should_stop=self._is_interrupted),
+                self._known(self.position), Limits(), ThinkOptions(should_stop=self._is_interrupted)
             )
 
     def evaluate(self, position: Position, symmetry: int | None = None) -> tuple[np.ndarray, float]:

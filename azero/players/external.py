@@ -7,12 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from azero.players.player import RESIGN, Clock, Decision, Move, Player, PlayerError, Position
-from azero.players.program import (
-    ANSWER_CHARACTERS,
-    QUIT_SECONDS,
-    ExternalProgram,
-    ProgramPlayer,
-)
+from azero.players.program import ANSWER_CHARACTERS, QUIT_SECONDS, ExternalProgram, ProgramPlayer
 
 
 class GtpProgram:

@@ -65,11 +65,7 @@ def search_words(visits: int | None, search: str | None, constants: Constants = 
 
 
 def load_onnx(
-    spec: OnnxSpec,
-    rules: GameConfig | None,
-    tree: TreeSettings | None,
-    style: PlayStyle,
-    seed: int,
+    spec: OnnxSpec, rules: GameConfig | None, tree: TreeSettings | None, style: PlayStyle, seed: int
 ) -> TreePlayer:
     """Load an ONNX file as a player with one tree for its game, by default with the engine search;
     `rules` are what is played, on the board that the network knows, by default as in training.

@@ -111,10 +111,7 @@ class RandomNetSpec:
     def name(self) -> str:
         """Its name in results."""
         return ", ".join(
-            [
-                f"random {self.experiment}",
-                *search_words(self.visits, self.search, self.constants),
-            ]
+            [f"random {self.experiment}", *search_words(self.visits, self.search, self.constants)]
         )
 
     @property

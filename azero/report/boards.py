@@ -111,10 +111,7 @@ def _set_up(board: np.ndarray) -> tuple[StoredGame, list[str]]:
 
 
 def draw_position(
-    board: np.ndarray,
-    moves: Sequence[int],
-    first_colour: int,
-    played: int | None,
+    board: np.ndarray, moves: Sequence[int], first_colour: int, played: int | None
 ) -> str:
     """Return a position of Go as an SVG with a line of play on it and the move that was played
     instead.

@@ -48,8 +48,7 @@ def export_games(source: Path, out: Path, last: int | None = None) -> int:
         raise ValueError(f"{source} has no games")
     separator = _SEPARATORS[out.suffix]
     write_atomic(
-        out,
-        (f"{separator if number else ''}{text}".encode() for number, text in enumerate(chosen)),
+        out, (f"{separator if number else ''}{text}".encode() for number, text in enumerate(chosen))
     )
     return len(chosen)
 

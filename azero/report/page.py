@@ -223,8 +223,7 @@ def draw_charts(charts: Mapping[str, Sequence[Series]]) -> list[Markup]:
 
 
 def chart_series(
-    metrics: Sequence[Row],
-    titles: Sequence[str] | None = None,
+    metrics: Sequence[Row], titles: Sequence[str] | None = None
 ) -> dict[str, list[Series]]:
     """Return the charts of `CHARTS` for which there are numbers, those of `titles` or all."""
     wanted = {title: keys for title, keys in CHARTS if titles is None or title in titles}

@@ -71,14 +71,7 @@ def run_experiment(
         console.print(f"devices: {describe_devices()}; working directory: {workdir}")
         command = f"azero train {experiment.name} --workdir {workdir}{flags}"
         return run_stage(
-            experiment.name,
-            config,
-            workdir,
-            make_stage,
-            console,
-            line,
-            from_checkpoint,
-            command,
+            experiment.name, config, workdir, make_stage, console, line, from_checkpoint, command
         )
 
 
@@ -176,11 +169,7 @@ def _run_iterations(
 
 
 def _run_iteration(
-    stage: Stage[S],
-    iterate: Iterate[S],
-    state: S,
-    metrics: MetricsWriter,
-    progress: Progress,
+    stage: Stage[S], iterate: Iterate[S], state: S, metrics: MetricsWriter, progress: Progress
 ) -> None:
     """Run one iteration, showing its events and recording its row of metrics."""
     started, is_first, row = time.monotonic(), state.iteration == 0, Row()

@@ -243,8 +243,7 @@ def print_checkpoints(workdir: Path) -> None:
 
 
 def _redistribute(
-    restored: Restored,
-    num_games: int,
+    restored: Restored, num_games: int
 ) -> tuple[dict[str, HostArray], dict[str, int], list[ShardName]]:
     """Return this process's share of the state of a different number of processes.
 

@@ -158,10 +158,7 @@ def test_games_are_played_in_threads_and_every_game_has_its_seed() -> None:
 
 def test_an_opening_is_told_to_both_and_counted() -> None:
     makers = [
-        (
-            make_player("script", _command("good"), 10.0),
-            lambda number: SearchPlayer(nim_search, 1),
-        )
+        (make_player("script", _command("good"), 10.0), lambda number: SearchPlayer(nim_search, 1))
     ]
     (game,) = play_games(Nim(7), makers, [Pairing(1, 3, (0, 1))])
     # 7, take one, take two: four left, and the script takes one.

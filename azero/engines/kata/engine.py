@@ -36,11 +36,7 @@ class AnalysisEngine(ServedGame["GoGame"]):
     different threads."""
 
     def __init__(
-        self,
-        game: GoGame | Background[GoGame],
-        write: Callable[[str], None],
-        *,
-        visits: int = 400,
+        self, game: GoGame | Background[GoGame], write: Callable[[str], None], *, visits: int = 400
     ) -> None:
         """Make an engine that answers through `write`, which takes lines from two threads. `game`
         sets up the positions; it may still be loading: commands about the engine itself are

@@ -427,10 +427,7 @@ def best_child_value(edges: Edges, action: Array) -> Array:
 
 
 def bytes_per_node(
-    game: Game,
-    num_nodes: int = 1,
-    width: int | None = None,
-    keeps_visits: bool = False,
+    game: Game, num_nodes: int = 1, width: int | None = None, keeps_visits: bool = False
 ) -> int:
     """Return the bytes that one node takes in a tree of `num_nodes` nodes of `width` edges (counts
     and indices are int16 up to 32,767 nodes; `keeps_visits` as in `init_tree`).

@@ -91,9 +91,7 @@ def make_ask(
         game.num_symmetries if random_symmetry else 1,
     )
 
-    def begin(
-        positions: Sequence[PackedPosition],
-    ) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
+    def begin(positions: Sequence[PackedPosition]) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
         symmetries = random.integers(0, num_symmetries, len(positions))
         legal = np.stack([position.legal for position in positions])
         return evaluator.begin_ask(states_of(positions), legal, symmetries)
@@ -155,10 +153,7 @@ class MixedLeaves:
     counts_apart = True
 
     def __init__(
-        self,
-        evaluator: MixedEvaluator,
-        rules: PackedRules,
-        edge_width: int | None = None,
+        self, evaluator: MixedEvaluator, rules: PackedRules, edge_width: int | None = None
     ) -> None:
         """Make them with an empty queue."""
         self._evaluator, self._rules, self._edge_width = evaluator, rules, edge_width
@@ -188,11 +183,7 @@ class MixedLeaves:
         store.set_moves(np.array([row]), *narrowed(moves, priors, self._edge_width))
 
     def add(
-        self,
-        store: Store,
-        rows: np.ndarray,
-        positions: PackedPositions,
-        allowed: np.ndarray | None,
+        self, store: Store, rows: np.ndarray, positions: PackedPositions, allowed: np.ndarray | None
     ) -> Callable[[], None]:
         """Note the legal moves of the leaves; they have no priors before the first visit."""
         store.set_moves(rows, positions.legal, np.zeros(positions.legal.shape))

@@ -220,10 +220,7 @@ class ParallelTree:
         return node
 
     def search(
-        self,
-        most: int,
-        root: Node | None = None,
-        edges: Sequence[int] | None = None,
+        self, most: int, root: Node | None = None, edges: Sequence[int] | None = None
     ) -> int:
         """Search one batch from the root: at most `most` playouts and at most `settings.batch`.
 
