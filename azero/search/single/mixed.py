@@ -20,6 +20,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from azero.config import check_range
 from azero.games.game import Game
 from azero.search.leaf import SymmetryLeafFn
 from azero.search.single.evaluator import Evaluator
@@ -48,10 +49,8 @@ class MixSettings:
     """The policy network's priors are proportional to p ** beta (AG16: 0.67)."""
 
     def __post_init__(self) -> None:
-        for name, least in (("threshold", 0), ("policy_batch", 1), ("beta", 0)):
-            if not getattr(self, name) >= least:
-                words = name.replace("_", "-")
-                raise ValueError(f"{words} is at least {least}, not {getattr(self, name)}")
+        check_range(self, "", "threshold beta", 0)
+        check_range(self, "", "policy_batch", 1)
 
 
 class AskFn(Protocol):
