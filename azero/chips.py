@@ -164,10 +164,7 @@ def topology_devices(topology: Topology) -> list[Any]:
     options = {"chip_config_name": "megacore"} if generation == "v4" else {}
     try:
         devices = topologies.get_topology_desc(
-            platform="tpu",
-            topology_name=topology.name,
-            chips_per_host_bounds=bounds,
-            **options,
+            platform="tpu", topology_name=topology.name, chips_per_host_bounds=bounds, **options
         ).devices
     except Exception as error:
         reason = str(error).splitlines()[0]

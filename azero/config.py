@@ -40,8 +40,9 @@ def check(condition: bool, message: str) -> None:
 def check_range(
     settings: Any, table: str, names: str, low: float, high: float = math.inf, above: bool = False
 ) -> None:
-    """Check that the settings `names` of a table, those that are not None, lie in [low, high], with
-    `above` in (low, high]; NaN lies nowhere.
+    """Check that the settings `names` of a table, or of none (""), or the flags ("--") of these
+    names, those that are not None, lie in [low, high], with `above` in (low, high]; NaN lies
+    nowhere.
 
     Raises:
       ValueError: one does not; it is named with its value and what is allowed.
@@ -54,7 +55,8 @@ def check_range(
             continue
         allowed = f"above {low}" if above else f"at least {low}"
         allowed = allowed if high == math.inf else f"from {low} to {high}"
-        raise ValueError(f"{table}.{name.replace('_', '-')} is {allowed}, not {value}")
+        place = table if table in ("", "--") else f"{table}."
+        raise ValueError(f"{place}{name.replace('_', '-')} is {allowed}, not {value}")
 
 
 class Kind:

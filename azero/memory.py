@@ -31,13 +31,9 @@ class OutOfMemoryError(ValueError):
 
 def memory_bytes(hierarchies: Path = _HIERARCHIES, own_groups: Path = _OWN_GROUPS) -> int:
     """Return the bytes of memory that the processes of this container may take together: those of
-    the machine, or a control group's limit below that.
-
-    Args:
-      hierarchies: where the control groups are mounted, of version 2 or (in `memory` below it) of
-        version 1.
-      own_groups: the file that says which groups this process is in.
-    """
+    the machine, or a control group's limit below that. `hierarchies` are where the control groups
+    are mounted, of version 2 or (in `memory` below it) of version 1; `own_groups` is the file that
+    says which groups this process is in."""
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min([physical, *_limits(hierarchies, own_groups)])
 

@@ -32,9 +32,8 @@ def split_cpu() -> None:
     twice as many positions.
     """
     if not is_cpu_split_chosen() and not jax.distributed.is_initialized():
-        with contextlib.suppress(
-            RuntimeError
-        ):  # a backend is in use already: it keeps the devices it has
+        # a backend is in use already: it keeps the devices it has
+        with contextlib.suppress(RuntimeError):
             jax.config.update("jax_num_cpu_devices", num_cpu_devices())
             if jaxlib_version >= (0, 9):  # older ones end the process at a flag they do not know
                 os.environ["XLA_FLAGS"] = (

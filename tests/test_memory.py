@@ -40,11 +40,8 @@ def tree(root, own, limits):
             GIB,
         ),
         ("0::/\n", {"memory.max": f"{GIB}\n"}, GIB),
-        (
-            "0::/../../outside\n",
-            {"memory.max": f"{GIB}\n"},
-            GIB,
-        ),  # a container that sees its own group as the top
+        # a container that sees its own group as the top
+        ("0::/../../outside\n", {"memory.max": f"{GIB}\n"}, GIB),
         (
             "5:cpu,cpuacct:/x\n4:memory:/pod\n0::/\n",
             {"memory/pod/memory.limit_in_bytes": f"{GIB}\n"},

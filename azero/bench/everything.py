@@ -204,9 +204,7 @@ def main(arguments: list[str] | None = None) -> None:
     else:
         for line in (line for record in records for line in record.figures):
             make_console().print(
-                f"{line.what}: {line.figure}   ({line.command})",
-                highlight=False,
-                soft_wrap=True,
+                f"{line.what}: {line.figure}   ({line.command})", highlight=False, soft_wrap=True
             )
     if any(record.status == "failed" for record in records):
         sys.exit(1)

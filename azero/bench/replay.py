@@ -51,12 +51,8 @@ def bench_configs() -> dict[str, Config]:
 
 
 def run(positions: int = 200_000, steps: int = 40) -> list[dict[str, Any]]:
-    """Measure the replay for each line of `VISITED`.
-
-    Args:
-      positions: how many positions to put in.
-      steps: how many learning steps to take.
-    """
+    """Measure the replay, filled with `positions`, and `steps` learning steps, for each line of
+    `VISITED`."""
     return [_measure(name, config, positions, steps) for name, config in bench_configs().items()]
 
 

@@ -236,13 +236,10 @@ class RolloutMoves(NamedTuple):
 
 
 def compare_rollouts(size: int, games: Sequence[Sequence[int]], num_rollouts: int) -> RolloutMoves:
-    """Play rollouts of a uniform policy from positions of games in which a ko may not be taken
-    back, and their moves on sgfmill's board.
-
-    Args:
-      size: of the board.
-      games: the actions of each game, Black's and White's in turn from the empty board.
-      num_rollouts: how many; a position serves several times where there are fewer.
+    """Play `num_rollouts` rollouts of a uniform policy from positions of games in which a ko may
+    not be taken back, and their moves on sgfmill's board; a position serves several times where
+    there are fewer. `games` are the actions of each, Black's and White's in turn from the empty
+    board.
 
     Raises:
       ValueError: no ko was captured in the games.
@@ -318,9 +315,8 @@ def _rollout_points(
 ) -> np.ndarray:
     """Return int[R, T]: the moves of one rollout from each of the positions `chosen` (game, actions
     before it), N for a pass and after the end."""
-    actions = np.full(
-        (game.max_moves, len(games)), game.num_points, np.int32
-    )  # a position before each, the last one of the longest game too
+    # a position before each, the last one of the longest game too
+    actions = np.full((game.max_moves, len(games)), game.num_points, np.int32)
     for column, moves in enumerate(games):
         actions[: len(moves), column] = moves
 

@@ -210,9 +210,10 @@ def play_and_evaluate(
 
     carry = (states, logits, jnp.sum(values))
     for width, rounds in phases:
+        # the chunks in which the search evaluates too
         at_once = max(
             1, min(width, CPU_CHUNK // batch) if jax.default_backend() == "cpu" else width
-        )  # the chunks in which the search evaluates too
+        )
         wide = (
             *jax.tree.map(lambda array, n=at_once: jnp.repeat(array, n, axis=0), carry[:2]),
             carry[2],

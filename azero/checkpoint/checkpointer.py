@@ -104,7 +104,7 @@ class Checkpointer:
         except OSError as error:
             reason = error.strerror or error
             raise CheckpointError(
-                f"cannot use {self.directory} for checkpoints: {reason}",
+                f"cannot use {self.directory} for checkpoints: {reason}"
             ) from error
 
     def take_warnings(self) -> list[str]:
@@ -149,13 +149,7 @@ class Checkpointer:
         # No part of the state, so its digest leaves them out.
         info = {"devices": jax.device_count(), "saved_at": time.time()}
         snapshot = _Snapshot(
-            iteration,
-            flat,
-            keys,
-            meta,
-            info,
-            host=dict(host or {}),
-            cursor=dict(cursor or {}),
+            iteration, flat, keys, meta, info, host=dict(host or {}), cursor=dict(cursor or {})
         )
         self._pending = self._pool.submit(self._write, snapshot)
 
@@ -240,9 +234,7 @@ class Checkpointer:
                 self._warnings.append(f"{problem}; going back to checkpoint {iteration}")
             if changed:
                 listed = "; ".join(changed)
-                self._warnings.append(
-                    f"settings changed since the checkpoint: {listed}",
-                )
+                self._warnings.append(f"settings changed since the checkpoint: {listed}")
             if self._process == 0:
                 with contextlib.suppress(OSError):  # the next save does it
                     self._retire(iteration)
@@ -302,12 +294,7 @@ class Checkpointer:
         try:
             leaves = describe_leaves(snapshot.arrays, snapshot.keys)
             record = make_record(
-                iteration,
-                leaves,
-                snapshot.meta,
-                snapshot.info,
-                self._config,
-                jax.process_count(),
+                iteration, leaves, snapshot.meta, snapshot.info, self._config, jax.process_count()
             )
             facts = {"state": record["content"]["state"], "cursor": snapshot.cursor}
             path = store.host_path(self.directory, iteration, self._process)

@@ -22,13 +22,8 @@ def exported_path(directory: Path) -> Path:
 
 
 def write_exported(directory: Path, variables: PyTree, iteration: int, config: Config) -> Path:
-    """Write a network's variables and the settings of its run; return the file.
-
-    Args:
-      directory: of the file; it is made if need be.
-      variables: nested dictionaries of arrays.
-      iteration: of the run, after which the network was exported.
-      config: the run's settings.
+    """Write a network's variables, nested dictionaries of arrays, and the settings and the
+    iteration of its run into `directory`, which is made if need be; return the file.
 
     Raises:
       StorageError: it cannot be written.

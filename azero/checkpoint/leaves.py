@@ -119,5 +119,5 @@ def check_leaf(array: HostArray, entry: Mapping[str, Any], name: str) -> None:
     """
     if describe(array, entry["key"]) != dict(entry):
         raise DamagedCheckpointError(
-            f"the digest of {name} does not match: its bytes on disk have changed",
+            f"the digest of {name} does not match: its bytes on disk have changed"
         )

@@ -51,13 +51,10 @@ def make_manager(directory: Path) -> ocp.CheckpointManager:
     import orbax.checkpoint as ocp
 
     processes = ocp.options.MultiprocessingOptions(
-        primary_host=0,
-        active_processes=set(range(jax.process_count())),
+        primary_host=0, active_processes=set(range(jax.process_count()))
     )
     options = ocp.CheckpointManagerOptions(
-        create=False,
-        enable_async_checkpointing=False,
-        multiprocessing_options=processes,
+        create=False, enable_async_checkpointing=False, multiprocessing_options=processes
     )
     return ocp.CheckpointManager(directory, options=options)
 
@@ -88,10 +85,7 @@ def read_record(root: Path, iteration: int) -> dict[str, Any]:
 
 
 def read_item(
-    root: Path,
-    iteration: int,
-    item: str,
-    entries: dict[str, Any],
+    root: Path, iteration: int, item: str, entries: dict[str, Any]
 ) -> dict[str, HostArray]:
     """Return the arrays of one item by path, compared with the digests in the record.
 

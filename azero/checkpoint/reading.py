@@ -87,20 +87,15 @@ def load_settings(workdir: Path, iteration: int | None = None) -> tuple[int, Con
 
     def load(root: Path, candidate: int) -> tuple[int, Config]:
         return candidate, from_dict(
-            orbax_io.read_record(root, candidate)["config"],
-            source=f"checkpoint {candidate}",
+            orbax_io.read_record(root, candidate)["config"], source=f"checkpoint {candidate}"
         )
 
     return _newest_whole(workdir, iteration, load)
 
 
 def export_network(workdir: Path, directory: Path, iteration: int | None = None) -> Path:
-    """Write the network of a checkpoint as one small file; return the file.
-
-    Args:
-      workdir: the run's directory.
-      directory: of the file, in which `load_variables` finds it.
-      iteration: which checkpoint; None is the newest that is whole.
+    """Write the network of a checkpoint, None the newest that is whole, as one small file into
+    `directory`, where `load_variables` finds it; return the file.
 
     Raises:
       CheckpointError: there is no such checkpoint, or it is damaged.

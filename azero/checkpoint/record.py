@@ -115,19 +115,12 @@ def settings_changes(saved: dict[str, Any], config: Config) -> tuple[list[str], 
 
 
 def format_changes(before: Mapping[str, Any], now: Mapping[str, Any], text: str) -> dict[str, str]:
-    """Return a line for each setting that differs between two sets of them, by its name.
-
-    Args:
-      before: settings as dictionaries.
-      now: others; what only one of them has is left out.
-      text: the line, with {name}, {before} and {now}.
-    """
+    """Return the line `text`, with {name}, {before} and {now}, for each setting that differs
+    between two sets of them, by its name; what only one of them has is left out."""
     old, new = _flatten(before), _flatten(now)
     return {
         name: text.format(
-            name=name.replace("_", "-"),
-            before=_show(old[name]),
-            now=_show(new[name]),
+            name=name.replace("_", "-"), before=_show(old[name]), now=_show(new[name])
         )
         for name in sorted(old.keys() & new.keys())
         if old[name] != new[name]

@@ -123,10 +123,7 @@ def set_aside(root: Path, iterations: Iterable[int]) -> None:
 
 
 def read_host(
-    root: Path,
-    iteration: int,
-    process_index: int,
-    state: str,
+    root: Path, iteration: int, process_index: int, state: str
 ) -> tuple[dict[str, HostArray], dict[str, int]]:
     """Return the arrays and the cursor of one process, verified.
 

@@ -124,9 +124,8 @@ def _common_settings(checkpoints: tuple[Path, ...]) -> Config:
 
 def _read_rows(request: AccuracyRequest, config: Config, tally: ImportTally) -> HostArray:
     assert isinstance(config.game, GoConfig)
-    filters = Filters(
-        size=config.game.size, superko="simple", suicide=True
-    )  # all that is needed of a game here is its positions
+    # all that is needed of a game here is its positions
+    filters = Filters(size=config.game.size, superko="simple", suicide=True)
     skipped: list[str] = []
     records = []
     for record in read_games(request.games, skipped):

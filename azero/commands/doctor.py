@@ -16,13 +16,7 @@ from azero import YNN_FUSIONS
 from azero import mesh as mesh_lib
 from azero.compilation_cache import compilation_cache
 from azero.console.progress import working
-from azero.console.tables import (
-    Cell,
-    facts_table,
-    format_bytes,
-    format_duration,
-    make_table,
-)
+from azero.console.tables import Cell, facts_table, format_bytes, format_duration, make_table
 from azero.console.terminal import make_console
 from azero.experiment import load
 from azero.memory import memory_bytes

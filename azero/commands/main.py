@@ -147,9 +147,7 @@ def plan() -> None:
     plan_main(sys.argv[2:])
 
 
-def bench(
-    what: Positional[Part],
-) -> None:
+def bench(what: Positional[Part]) -> None:
     """Measure a part of azero on this machine, with a peer if one is named; `azero bench PART
     --help` lists the part's own flags.
 
@@ -401,9 +399,8 @@ def run_command() -> None:
                 commands, prog="azero", description="AlphaGo, AlphaGo Zero and AlphaZero in JAX"
             )
     except Exception as error:
-        from azero.checkpoint import (
-            CheckpointError,
-        )  # loads JAX, for which an engine's first answers do not wait
+        # loads JAX, for which an engine's first answers do not wait
+        from azero.checkpoint import CheckpointError
         from azero.data.files import describe_system_error
 
         if (

@@ -7,7 +7,7 @@ python -m azero.commands.opening_counts runs/chess
 from __future__ import annotations
 
 import argparse
-import json
+import itertools
 import sys
 from pathlib import Path
 
@@ -16,12 +16,9 @@ import numpy as np
 from azero.console.tables import Cell, make_table
 from azero.console.terminal import make_console
 from azero.data.files import StorageError
-from azero.data.run_files import CONFIG
-from azero.data.shard import parse_shard_path, read_shard
+from azero.data.run_files import read_config
+from azero.data.shard import read_replay
 from azero.evaluate.chess_openings import OPENINGS, games_reaching
-from azero.games.table import make
-from azero.selfplay.targets import policy_room
-from azero.settings import Config, from_dict
 
 PARTS = 5
 """Number of columns: equal parts of the run, by shards."""
@@ -38,31 +35,17 @@ def count_openings(workdir: Path) -> tuple[np.ndarray, np.ndarray]:
       ValueError: `workdir` is not a run of chess, or has no games.
       StorageError: a shard is damaged.
     """
-    try:
-        settings = json.loads((workdir / CONFIG).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ValueError(
-            f"{workdir} is not the directory of a run: {error.strerror}: {error.filename}"
-        ) from error
-    config = from_dict(settings, Config(), str(workdir / CONFIG))
+    config = read_config(workdir)
     if config.game.name != "chess":
         raise ValueError(f"{workdir} is a run of {config.game.name}; the openings are for chess")
-    paths = sorted(
-        (workdir / "replay").glob("games-p*.shard"), key=lambda path: parse_shard_path(path)[::-1]
-    )
-    if not paths:
+    count = sum(1 for _ in (workdir / "replay").glob("games-p*.shard"))
+    if not count:
         raise ValueError(f"{workdir} has no games in its replay")
-    game = make("chess")
-    chunks = np.array_split(np.arange(len(paths)), min(PARTS, len(paths)))
-    reached, games = (
-        np.zeros((len(chunks), len(OPENINGS)), np.int64),
-        np.zeros(len(chunks), np.int64),
-    )
-    for part, chunk in enumerate(chunks):
-        for index in chunk:
-            (rows, _), table = read_shard(
-                paths[index], None, "chess", game.frame_words, policy_room(game)
-            )
+    parts = min(PARTS, count)
+    reached, games = np.zeros((parts, len(OPENINGS)), np.int64), np.zeros(parts, np.int64)
+    shards = read_replay(workdir, config.game.build(), config.learner.needs_auxiliary_targets)
+    for part, chunk in enumerate(np.array_split(np.arange(count), parts)):
+        for _, (rows, _), table in itertools.islice(shards, len(chunk)):
             number = np.repeat(np.arange(len(table)), table["length"])
             reached[part] += games_reaching(rows["frame"], number, len(table))
             games[part] += len(table)

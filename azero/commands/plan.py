@@ -26,13 +26,7 @@ from azero.console.tables import (
 )
 from azero.console.terminal import make_console
 from azero.experiment import Experiment, load
-from azero.plan.compiled import (
-    DoesNotFit,
-    ProgramCost,
-    device_rates,
-    program_costs,
-    usable_bytes,
-)
+from azero.plan.compiled import DoesNotFit, ProgramCost, device_rates, program_costs, usable_bytes
 from azero.plan.fitting import fit
 from azero.plan.hlo import COLLECTIVES
 from azero.plan.profile import Profile, profile
@@ -145,11 +139,7 @@ def parse_plan(argv: Sequence[str]) -> PlanArguments:
     settings = under_overlays(experiment.config, argv)
     default = dataclasses.replace(default, settings=settings, experiment=experiment.name)
     return tyro.cli(
-        PlanArguments,
-        prog="azero plan",
-        description=DESCRIPTION,
-        default=default,
-        args=list(argv),
+        PlanArguments, prog="azero plan", description=DESCRIPTION, default=default, args=list(argv)
     )
 
 

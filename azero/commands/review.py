@@ -45,15 +45,10 @@ def analyze(
     as_json: bool = False,
     out: Path | None = None,
 ) -> Review:
-    """Review a game; write it as SGF and as a page, or print a JSON line for every move.
-
-    Args:
-      path: the file with the game.
-      source: who reviews it.
-      visits: of every position; None is what the player's name says, else VISITS.
-      game: which game of a collection, from 1.
-      as_json: print rows, and write no files unless `out` is given.
-      out: directory of the files; None is that of the record.
+    """Review a game, the number `game` (from 1) of a collection; write it as SGF and as a page, or
+    with `as_json` print a JSON line for every move, and write files only where `out` is given. The
+    visits are those of the player's name by default, else VISITS, the directory `out` that of the
+    record.
 
     Raises:
       ValueError: the game or the network cannot be read, or they are of different boards.

@@ -31,17 +31,9 @@ def measure(
     seed: int = 0,
     console: Console | None = None,
 ) -> EloFit:
-    """Play the matches between neighbouring amounts and rate them; what is in `out` already is not
-    played again.
-
-    Args:
-      player: a network as in `azero match`, without visits: "checkpoint:WORKDIR",
-        "random-net:EXPERIMENT".
-      visits: simulations a move, at least two amounts, ascending; 0 is the policy alone.
-      games: of each match, an even number.
-      out: directory for the matches and the figure.
-      seed: of every draw.
-      console: where to print.
+    """Play matches of `games` games between neighbouring amounts of simulations and rate them; what
+    is in `out` already is not played again. `visits` ascend, 0 is the policy alone; `player` is a
+    network as in `azero match`, without visits.
 
     Raises:
       ValueError: the amounts are not increasing, or a match cannot be played.

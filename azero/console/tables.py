@@ -55,10 +55,7 @@ def format_cell(value: Cell) -> str:
 
 
 def make_table(
-    title: str,
-    columns: Sequence[str],
-    rows: Iterable[Sequence[Cell]],
-    num_left: int | None = None,
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]], num_left: int | None = None
 ) -> Table:
     """Return a table whose columns of numbers are aligned to the right; with `num_left`, all but
     the first `num_left` columns are."""

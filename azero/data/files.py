@@ -163,11 +163,8 @@ def read_header(path: Path) -> tuple[dict[str, Any], int, str]:
 def read_arrays(
     path: Path, expected: str | None = None
 ) -> tuple[dict[str, HostArray], dict[str, Any]]:
-    """Return the arrays and facts of a file from `write_arrays`, all checksums verified.
-
-    Args:
-      path: the file.
-      expected: SHA-256 that `write_arrays` returned, where it is known.
+    """Return the arrays and facts of a file from `write_arrays`, all checksums verified; `expected`
+    is the SHA-256 that it returned, where that is known.
 
     Raises:
       DamagedFileError: see `read_header`; also when an array is not what was written (it is named)
@@ -218,9 +215,8 @@ def _raw(array: HostArray) -> memoryview:
 def _dtype_to_json(dtype: np.dtype[Any]) -> Any:
     if dtype.names:
         return dtype.descr
-    return (
-        dtype.str if np.dtype(dtype.str) == dtype else dtype.name
-    )  # bfloat16 and other ml_dtypes are known by name only
+    # bfloat16 and other ml_dtypes are known by name only
+    return dtype.str if np.dtype(dtype.str) == dtype else dtype.name
 
 
 def _dtype_from_json(description: Any) -> np.dtype[Any]:

@@ -94,7 +94,6 @@ class Replay:
         process_index: int = 0,
         inherited: Sequence[ShardName] = (),
         memory: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
         rows_per_position: int = 1,
         has_auxiliary: bool = False,
     ) -> Replay:
@@ -117,7 +116,7 @@ class Replay:
             checkpoints still name them.
           memory: bytes for the newest positions; None is a quarter of this process's share of the
             memory; then all processes of the run must call this.
-          progress: called with (shards read, shards in all) after every shard.
+
           rows_per_position: see `azero.data.records.dataset.Dataset`; where it is above 1, every
             game has this many rows.
           has_auxiliary: whether samples have the targets of auxiliary heads.
@@ -133,7 +132,7 @@ class Replay:
                 "their own checksums alone"
             )
         if state is not None:
-            replay._load(state, progress)
+            replay._load(state)
         replay._remove(lambda index: index >= replay._next)
         replay._inherit(inherited)
         return replay
@@ -300,7 +299,7 @@ class Replay:
             self._num_games += len(shard.lengths)
             self._num_positions += shard.num_rows
 
-    def _load(self, state: dict[str, int], progress: Callable[[int, int], None] | None) -> None:
+    def _load(self, state: dict[str, int]) -> None:
         """Read the shards that `state` names into the window, several at a time, checksums
         verified."""
         self._next = state["next_shard"]
@@ -317,8 +316,6 @@ class Replay:
                     self._warnings.append(f"left out shard {index} of the replay: {found}")
                 else:
                     self._window.add(*found, self._config.window_games)
-                if progress is not None:
-                    progress(count + 1, len(indices))
 
     def _inherit(self, names: Sequence[ShardName]) -> None:
         """Copy shards of other processes to names of this process and add them to the window;

@@ -42,9 +42,8 @@ def read_rows(path: Path) -> list[Row]:
     """
     if not path.exists():
         return []
-    lines = path.read_bytes().split(b"\n")[
-        :-1
-    ]  # after the last newline there is nothing, or an incomplete line
+    # after the last newline there is nothing, or an incomplete line
+    lines = path.read_bytes().split(b"\n")[:-1]
     rows: list[Row] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():

@@ -8,13 +8,15 @@ concatenated, 4 bytes for each visited move (`azero.selfplay.targets`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from azero.data.files import DamagedFileError, map_array, read_arrays, write_arrays
-from azero.selfplay.targets import words_of
+from azero.games.game import Game
+from azero.selfplay.targets import policy_room, words_of
 from azero.selfplay.trajectory import Games, HostArray
 
 SCHEMA = 2
@@ -44,10 +46,8 @@ def row_dtype(frame_words: int, has_auxiliary: bool = False) -> np.dtype[Any]:
     """
     fields: list[tuple[Any, ...]] = [
         ("frame", "<u4", (frame_words,)),
-        (
-            "policy_start",
-            "<u4",
-        ),  # index of the first word of the policy target among those of the shard
+        # index of the first word of the policy target among those of the shard
+        ("policy_start", "<u4"),
         ("policy_count", "<u4"),
         # result of the game for the side to move, of which +1, 0 and -1 are exact; before a random
         # move the value of the search (`SelfplayConfig.value_before_random`)
@@ -257,6 +257,20 @@ def read_shard(
     if facts["schema"] == _SCHEMA_OF_SLOTS:
         return upgrade(arrays["rows"], slots), arrays["games"]
     return with_margin(arrays["rows"], arrays["policy"], slots), arrays["games"]
+
+
+def read_replay(
+    workdir: Path, game: Game, has_auxiliary: bool
+) -> Iterator[tuple[Path, Positions, HostArray]]:
+    """Yield the shards in the replay of a run, oldest first: file, positions [T], games [G].
+
+    Raises:
+      DamagedFileError: see `read_shard`.
+    """
+    paths = (workdir / "replay").glob("games-p*.shard")
+    for path in sorted(paths, key=lambda path: parse_shard_path(path)[::-1]):
+        room = policy_room(game)
+        yield path, *read_shard(path, None, game.name, game.frame_words, room, has_auxiliary)
 
 
 def map_shard(shard: Shard, slots: int) -> Positions | HostArray:

@@ -55,13 +55,8 @@ class Window:
     """Positions of the newest games."""
 
     def __init__(self, dtype: np.dtype[Any], slots: int, memory: int) -> None:
-        """Start empty.
-
-        Args:
-          dtype: of the rows; see `row_dtype`.
-          slots: the most moves of a policy target.
-          memory: bytes the rings may take.
-        """
+        """Start empty: for rows of `dtype` (see `row_dtype`) and policy targets of at most `slots`
+        moves, with rings of `memory` bytes."""
         self._slots = slots
         self._memory = memory
         self._rows = _Ring(dtype, 0)
@@ -278,9 +273,10 @@ def copy_policy(
     """Copy runs of `count` words from `start` on into `policy[where]`, padded with zeros; `source`
     ends with a margin of as many words as a row has."""
     slots = policy.shape[1]
+    # of every start one, all in the same memory
     stretches: HostArray = np.ndarray(
         (len(source) - slots + 1, slots), np.uint32, source.data, strides=(4, 4)
-    )  # of every start one, all in the same memory
+    )
     rows = stretches[start]
     rows &= _masks(slots)[count]
     policy[where] = rows

@@ -52,13 +52,8 @@ class ProcessLinks:
     def __init__(
         self, process: int, connections: dict[int, socket.socket], names: dict[int, str]
     ) -> None:
-        """Take over open connections.
-
-        Args:
-          process: which process this is.
-          connections: by the index of the process at the other end.
-          names: host names of the known processes, for messages.
-        """
+        """Take over open connections, by the index of the process at the other end; `names` are the
+        hosts of the known processes, for messages."""
         self._process = process
         self._connections = dict(connections)
         self._names = names

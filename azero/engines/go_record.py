@@ -24,16 +24,9 @@ def format_game(
     moves: Sequence[tuple[int, int]] | None = None,
     opened: GameRecord | None = None,
 ) -> str:
-    """Return the game as SGF FF[4]: set-up stones, handicap, moves in the order played.
-
-    Args:
-      game: the game.
-      result: as the RE property has it.
-      players: Black's and White's names.
-      moves: colour and action of the moves from its beginning; None are those of the game.
-      opened: the record from which the game was opened: its rules, ranks, date, comments and other
-        texts are kept.
-    """
+    """Return the game as SGF FF[4]: set-up stones, handicap, moves (colour and action; None are
+    those of the game) in the order played. Rules, ranks, date, comments and other texts are kept of
+    the record from which it was opened."""
     black, white = (
         tuple(np.flatnonzero(game.first_board.reshape(-1) == colour).tolist()) for colour in (1, -1)
     )

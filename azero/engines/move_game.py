@@ -40,22 +40,13 @@ class MoveGame:
         """The current position."""
         return self.session.position
 
-    def prepare(self) -> None:
-        """Load and compile everything a game may need, so that no clock runs meanwhile."""
-        self.compile_positions()
-        self.session.prepare()
-
     def begin_to_prepare(self) -> None:
         """Compile what positions need; compile the rest in the background."""
-        self.compile_positions()
-        self.session.begin_to_prepare()
-
-    def compile_positions(self) -> None:
-        """Compile what playing and looking at positions needs."""
         # A game that is over is looked at once more, by a program of its own: mates come late in a
         # game, with little time left.
         as_unfinished(dataclasses.replace(self.position, is_over=True))
         self.position.play(int(np.argmax(self.position.legal)))
+        self.session.begin_to_prepare()
 
     def new_game(self) -> None:
         """Begin at the start position with an empty tree."""

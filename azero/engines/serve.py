@@ -92,8 +92,7 @@ def load_moves(protocol: str, source: Source, visits: int | None) -> MoveGame:
     _say_loading(spec)
     # The papers' 512 moves end games of self-play, not a game with people.
     game = MoveGame(
-        make(config.name, max_moves=MOST_MOVES),
-        lambda game: load_any_thinker(spec, rules_of(game)),
+        make(config.name, max_moves=MOST_MOVES), lambda game: load_any_thinker(spec, rules_of(game))
     )
     game.begin_to_prepare()
     return game

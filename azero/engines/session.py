@@ -13,13 +13,17 @@ import numpy as np
 from azero.engines.background import WAIT_SECONDS, Background
 from azero.engines.lines import say
 from azero.games.game import Game
-from azero.players.player import Player, Position
+from azero.games.position import Position
 from azero.players.points import PointsEstimate
 from azero.players.thinking import Analysis, Limits, Thinker, ThinkOptions, empty_analysis
 
 
-class ThinkingPlayer(Thinker, Player, Protocol):
+class ThinkingPlayer(Thinker, Protocol):
     """A thinker that can also clear its tree."""
+
+    def reset(self) -> None:
+        """Begin a new game."""
+        ...
 
     def limit_memory(self, megabytes: int) -> None:
         """Limit the tree's memory to about `megabytes` MiB from now on."""
@@ -55,15 +59,9 @@ class Session:
         position: Position | None = None,
         is_interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Begin a game.
-
-        Args:
-          game: the rules by which the thinker plays.
-          make_thinker: makes the thinker, when one is first needed and for another board.
-          position: the first position; None is that of `game`.
-          is_interrupted: whether input waits, which ends pondering and analysis at once; must be
-            cheap.
-        """
+        """Begin a game at `position`, or that of `game`, the rules by which the thinker plays.
+        `is_interrupted` says, cheaply, whether input waits, which ends pondering and analysis at
+        once."""
         self.game = game
         self._make_thinker = make_thinker
         self._is_interrupted = is_interrupted
@@ -237,9 +235,7 @@ class Session:
         """Search the current position until input waits; do nothing if the game is over."""
         if not self.position.is_over and not self._is_interrupted():
             self.load_thinker().think(
-                self._known(self.position),
-                Limits(),
-                ThinkOptions(should_stop=self._is_interrupted),
+                self._known(self.position), Limits(), ThinkOptions(should_stop=self._is_interrupted)
             )
 
     def evaluate(self, position: Position, symmetry: int | None = None) -> tuple[np.ndarray, float]:

@@ -72,14 +72,10 @@ class Source:
         Raises:
           ValueError: it is not understood, there is no such directory, or it is a program.
         """
-        from azero.players.specs import CheckpointSpec, NetworkSpec, ThinkerSpec, parse_player
+        from azero.players.specs import CheckpointSpec, NetworkSpec, parse_thinker
 
         text = self.text(game)
-        spec = parse_player(text)
-        if not isinstance(spec, ThinkerSpec):
-            raise ValueError(
-                f"{text!r} is a program with its own protocol; give one of our players"
-            )
+        spec = parse_thinker(text)
         if isinstance(spec, CheckpointSpec):
             if not spec.workdir.is_dir():
                 raise ValueError(f"there is no directory {spec.workdir}")

@@ -130,18 +130,9 @@ def score_positions(
     batch_size: int,
     on_batch: Callable[[int], None] | None = None,
 ) -> Outcomes:
-    """Score positions of recorded games.
-
-    Args:
-      score: from `make_scorer`.
-      params: folded parameters of the network.
-      game: the rules.
-      mesh: the devices; `batch_size` divides over them.
-      rows: packed rows [T], whole games (`azero.data.shard`).
-      position: int64[P], which of them.
-      batch_size: positions at a time.
-      on_batch: told how many positions are done, after every batch.
-    """
+    """Score positions int64[P] of recorded games, packed rows [T] of whole games
+    (`azero.data.shard`), by the function of `make_scorer`; `batch_size` divides over the devices.
+    `on_batch` is told how many positions are done."""
     parts = []
     for first in range(0, len(position), batch_size):
         chosen = position[first : first + batch_size]

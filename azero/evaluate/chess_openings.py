@@ -60,13 +60,8 @@ def opening_keys() -> np.ndarray:
 
 
 def games_reaching(frames: np.ndarray, game: np.ndarray, num_games: int) -> np.ndarray:
-    """Return int64[12]: how many of the games reach each opening, by whatever order of moves.
-
-    Args:
-      frames: uint32[T, 9], the positions of all games.
-      game: int[T], the number of each position's game, below `num_games`.
-      num_games: how many games there are.
-    """
+    """Return int64[12]: how many of `num_games` games reach each opening, by whatever order of
+    moves; `frames` uint32[T, 9] are the positions of all games, `game` int[T] their games."""
     keys = _keys(frames)
     counts = np.zeros(len(OPENINGS), np.int64)
     for index, key in enumerate(opening_keys()):

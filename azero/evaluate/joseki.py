@@ -123,14 +123,8 @@ def count_sequences(
     length: int = 5,
     most: int = 20,
 ) -> list[Frequency]:
-    """Count sequences over the parts of a set of games, such as stages of training.
-
-    Args:
-      parts: the games of each part, oldest part first; all on square boards of one size.
-      wanted: the sequences; without any, the `most` common ones of `length` moves.
-      length: moves of those.
-      most: how many of those.
-    """
+    """Count sequences over the parts of a set of games on square boards of one size, oldest part
+    first: the `wanted` ones, or without any the `most` common ones of `length` moves."""
     lengths = {len(sequence) for sequence in wanted} or {length}
     corners: Counter[Corner] = Counter()
     in_games: list[Counter[Corner]] = []

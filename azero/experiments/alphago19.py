@@ -38,16 +38,13 @@ EXPERIMENT = AlphaGoExperiment(
     "search; 99.8% of 495 games against other programs",
     config=AlphaGoConfig(
         game=GoConfig(size=(19,), komi=7.5),
-        network=SizesConfig(
-            blocks=12, filters=192, value_hidden=256, pattern_bits=16
-        ),  # AG16 Extended Data Tables 3 and 4
-        rollout=StageConfig(
-            planes=6, iterations=50, learner=_learner(16)
-        ),  # 8 million positions (AG16); the rate is that of the other networks
+        # AG16 Extended Data Tables 3 and 4
+        network=SizesConfig(blocks=12, filters=192, value_hidden=256, pattern_bits=16),
+        # 8 million positions (AG16); the rate is that of the other networks
+        rollout=StageConfig(planes=6, iterations=50, learner=_learner(16)),
         tree=StageConfig(planes=10, iterations=50, learner=_learner(16)),  # the paper does not say
-        policy=StageConfig(
-            planes=48, iterations=34_000, learner=_learner(16)
-        ),  # 340 million steps of 16
+        # 340 million steps of 16
+        policy=StageConfig(planes=48, iterations=34_000, learner=_learner(16)),
         reinforce=ReinforceConfig(
             iterations=10_000,
             num_games=128,
@@ -60,11 +57,12 @@ EXPERIMENT = AlphaGoExperiment(
             ),
         ),
         value_data=ValueDataConfig(positions=30_000_000, last_random_move=450),
+        # 50 million steps of 32
         value=StageConfig(
             planes=49,
             iterations=5_000,
             learner=_learner(32, value_weight=0.5),  # AG16 equation 3: the step is (z - v) dv
-        ),  # 50 million steps of 32
+        ),
         matches=MatchesConfig(games=400, search_games=100, visits=1600, workers=2),
         filters=(128, 192, 256),  # AG16 Extended Data Table 3
         replay=ReplayConfig(symmetries=True),  # AG16: all eight reflections and rotations

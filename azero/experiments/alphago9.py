@@ -34,9 +34,8 @@ EXPERIMENT = AlphaGoExperiment(
     title="AlphaGo of 2016 on 9x9: four networks from games of an expert and self-play, and its "
     "search",
     config=AlphaGoConfig(
-        game=GoConfig(
-            size=(9,), komi=7.0, suicide=True
-        ),  # the rules of the expert's games: Tromp-Taylor
+        # the rules of the expert's games: Tromp-Taylor
+        game=GoConfig(size=(9,), komi=7.0, suicide=True),
         network=SizesConfig(
             blocks=4,
             filters=32,

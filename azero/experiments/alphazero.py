@@ -13,12 +13,8 @@ from azero.selfplay.settings import SelfplayConfig
 from azero.settings import Config
 from azero.train.settings import CheckpointConfig, RunConfig
 
-CHESS_AND_SHOGI_RATES = (
-    (0, 2e-1),
-    (100_000, 2e-2),
-    (300_000, 2e-3),
-    (500_000, 2e-4),
-)  # AZ pseudocode
+# AZ pseudocode
+CHESS_AND_SHOGI_RATES = ((0, 2e-1), (100_000, 2e-2), (300_000, 2e-3), (500_000, 2e-4))
 """Steps and learning rates."""
 
 
@@ -76,9 +72,8 @@ def published(
             temperature_moves=30,  # AZ pseudocode: num_sampling_moves
             resign=False,  # the pseudocode plays games to the end
         ),
-        replay=ReplayConfig(
-            window_games=1_000_000, min_positions=1_000_000, symmetries=False
-        ),  # AZ pseudocode: window_size; AZ: no augmentation
+        # AZ pseudocode: window_size; AZ: no augmentation
+        replay=ReplayConfig(window_games=1_000_000, min_positions=1_000_000, symmetries=False),
         learner=LearnerConfig(
             batch_size=4096,  # AZ Table S3
             steps_per_iteration=10,
@@ -87,11 +82,9 @@ def published(
             learning_rate=learning_rate,
             l2=1e-4,  # AZ pseudocode: weight_decay
         ),
-        evaluation=EvaluationConfig(
-            gate=False, every=100, games=0
-        ),  # AZ: the newest network always plays; one checkpoint per 1,000 steps
-        checkpoint=CheckpointConfig(
-            every=100, keep=3, keep_every=5000
-        ),  # AZ pseudocode: checkpoint_interval 1,000 steps
+        # AZ: the newest network always plays; one checkpoint per 1,000 steps
+        evaluation=EvaluationConfig(gate=False, every=100, games=0),
+        # AZ pseudocode: checkpoint_interval 1,000 steps
+        checkpoint=CheckpointConfig(every=100, keep=3, keep_every=5000),
         run=RunConfig(iterations=70_000),  # 700,000 steps (AZ Table S3)
     )

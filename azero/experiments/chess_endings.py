@@ -21,26 +21,23 @@ EXPERIMENT = Experiment(
     "--game.start-positions FILE)",
     config=dataclasses.replace(
         _SMALL,
-        game=ChessConfig(
-            max_moves=64
-        ),  # the longest mate with a rook takes 31 moves of both sides, with a queen 19
+        # the longest mate with a rook takes 31 moves of both sides, with a queen 19
+        game=ChessConfig(max_moves=64),
         # The head of planes shares what it learns between squares: after 8 iterations the policy
         # was 0.43 nats from the search's, with minichess's layer and steps 0.77.
         network=_SMALL.network.replace(
             policy_head="planes", policy_filters=32, value_filters=4, value_hidden=128
         ),
-        search=_SMALL.search.replace(
-            num_simulations=32, max_considered=16
-        ),  # queen and king have 35 moves at most, which the edges hold
+        # queen and king have 35 moves at most, which the edges hold
+        search=_SMALL.search.replace(num_simulations=32, max_considered=16),
         replay=dataclasses.replace(_SMALL.replay, window_games=4000),
         learner=dataclasses.replace(
             _SMALL.learner,
             steps_per_iteration=40,
             learning_rate=((0, 3e-3), (1600, 1e-3), (2200, 3e-4)),
         ),
-        evaluation=EvaluationConfig(
-            gate=False, every=0, games=0
-        ),  # matches of a run begin with the whole set of pieces
+        # matches of a run begin with the whole set of pieces
+        evaluation=EvaluationConfig(gate=False, every=0, games=0),
         checkpoint=CheckpointConfig(every=8, keep=3, keep_every=32),
         run=RunConfig(iterations=64),
     ),

@@ -17,9 +17,8 @@ EXPERIMENT = Experiment(
     title="AlphaGo Zero, 20 blocks: 4.9 million games, 700,000 steps of 2,048 positions (AGZ, "
     "'Empirical analysis')",
     config=Config(
-        game=GoConfig(
-            size=(19,), komi=7.5, superko="positional", suicide=False, max_moves=722
-        ),  # AGZ methods: Tromp-Taylor, 19 x 19 x 2 moves
+        # AGZ methods: Tromp-Taylor, 19 x 19 x 2 moves
+        game=GoConfig(size=(19,), komi=7.5, superko="positional", suicide=False, max_moves=722),
         network=ResNetConfig(
             blocks=20,
             filters=256,
@@ -48,24 +47,19 @@ EXPERIMENT = Experiment(
             resign_false_positives=0.05,  # the same
             resign_disabled=0.10,  # the same
         ),
-        replay=ReplayConfig(
-            window_games=500_000, min_positions=1_000_000
-        ),  # AGZ methods, 'Optimization'
+        # AGZ methods, 'Optimization'
+        replay=ReplayConfig(window_games=500_000, min_positions=1_000_000),
         learner=LearnerConfig(
             batch_size=2048,  # AGZ methods, 'Optimization': 64 workers of 32
             steps_per_iteration=100,
             optimiser="momentum",
             momentum=0.9,  # AGZ methods, 'Optimization'
-            learning_rate=(
-                (0, 1e-2),
-                (400_000, 1e-3),
-                (600_000, 1e-4),
-            ),  # AGZ Extended Data Table 3
+            # AGZ Extended Data Table 3
+            learning_rate=((0, 1e-2), (400_000, 1e-3), (600_000, 1e-4)),
             l2=1e-4,  # AGZ methods, 'Optimization'
         ),
-        evaluation=EvaluationConfig(
-            gate=True, gate_games=400, gate_win_rate=0.55, every=10
-        ),  # AGZ methods, 'Evaluator': a checkpoint every 1,000 steps
+        # AGZ methods, 'Evaluator': a checkpoint every 1,000 steps
+        evaluation=EvaluationConfig(gate=True, gate_games=400, gate_win_rate=0.55, every=10),
         checkpoint=CheckpointConfig(every=10, keep=3, keep_every=500),
         run=RunConfig(iterations=7000),  # 700,000 steps (AGZ Figure 3)
     ),

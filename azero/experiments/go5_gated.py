@@ -19,9 +19,8 @@ EXPERIMENT = Experiment(
         _PUBLISHED,
         game=GoConfig(size=(5,), komi=0.5),  # as in go5, without its reward for points
         network=go5.EXPERIMENT.config.network,
-        search=_PUBLISHED.search.replace(
-            num_simulations=32, dirichlet_alpha=0.43
-        ),  # 0.03 x 361 / 25 points (AZ: in proportion to the moves)
+        # 0.03 x 361 / 25 points (AZ: in proportion to the moves)
+        search=_PUBLISHED.search.replace(num_simulations=32, dirichlet_alpha=0.43),
         selfplay=SelfplayConfig(
             num_games=256,
             moves_per_dispatch=16,

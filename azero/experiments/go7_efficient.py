@@ -14,10 +14,7 @@ EXPERIMENT = Experiment(
     config=dataclasses.replace(
         go9_efficient.EXPERIMENT.config,
         game=GoConfig(
-            size=(7,),
-            komi=9.0,
-            planes=19,
-            selfplay_komis=(7.5, 8.5, 8.5, 9.0, 9.5, 9.5, 10.5),
+            size=(7,), komi=9.0, planes=19, selfplay_komis=(7.5, 8.5, 8.5, 9.0, 9.5, 9.5, 10.5)
         ),
         network=go9_efficient.EXPERIMENT.config.network.replace(blocks=5, filters=48),
         run=RunConfig(iterations=2000),

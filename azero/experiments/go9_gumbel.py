@@ -12,9 +12,8 @@ EXPERIMENT = Experiment(
     "Figure 2)",
     config=dataclasses.replace(
         go9.EXPERIMENT.config,
-        search=GumbelConfig(
-            num_simulations=16, max_considered=16, c_visit=50.0, c_scale=1.0
-        ),  # GUM section 7 and appendix
+        # GUM section 7 and appendix
+        search=GumbelConfig(num_simulations=16, max_considered=16, c_visit=50.0, c_scale=1.0),
         # The Gumbel noise explores already: with 16 simulations over 16 moves, visit counts would
         # be a uniform draw.
         selfplay=dataclasses.replace(go9.EXPERIMENT.config.selfplay, temperature_moves=0),

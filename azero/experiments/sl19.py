@@ -17,25 +17,24 @@ EXPERIMENT = Experiment(
     "error of 0.185 on KGS (AGZ, Extended Data Tables 1 and 2)",
     config=Config(
         game=GoConfig(size=(19,), komi=7.5),  # AGZ methods
-        network=ResNetConfig(
-            blocks=20, filters=256
-        ),  # AGZ Extended Data Table 1: the supervised 20-block network
+        # AGZ Extended Data Table 1: the supervised 20-block network
+        network=ResNetConfig(blocks=20, filters=256),
         search=PuctConfig(num_simulations=1600),  # for playing with what was learned (AGZ methods)
-        replay=ReplayConfig(
-            symmetries=True
-        ),  # AGZ methods, 'Optimization': random reflections and rotations
+        # AGZ methods, 'Optimization': random reflections and rotations
+        replay=ReplayConfig(symmetries=True),
         learner=LearnerConfig(
             batch_size=2048,  # AGZ methods, 'Optimization': 64 workers of 32
             steps_per_iteration=1000,
             optimiser="momentum",
             momentum=0.9,
+            # AGZ Extended Data Table 3, supervised
             learning_rate=(
                 (0, 1e-1),
                 (200_000, 1e-2),
                 (400_000, 1e-3),
                 (600_000, 1e-4),
                 (700_000, 1e-5),
-            ),  # AGZ Extended Data Table 3, supervised
+            ),
             l2=1e-4,
             value_weight=0.01,  # AGZ methods: against overfitting to the results
         ),
@@ -43,9 +42,8 @@ EXPERIMENT = Experiment(
             gate=False, every=10, validation_positions=20_000, sensible_moves=True
         ),
         checkpoint=CheckpointConfig(every=10, keep=3),
-        run=RunConfig(
-            iterations=800
-        ),  # 800,000 steps (the table's last row for supervised learning)
+        # 800,000 steps (the table's last row for supervised learning)
+        run=RunConfig(iterations=800),
     ),
     learns_from="records",
 )

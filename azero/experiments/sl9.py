@@ -18,19 +18,15 @@ EXPERIMENT = Experiment(
     config=Config(
         game=GoConfig(size=(9,), komi=7.0, suicide=True),  # the rules of the games: Tromp-Taylor
         network=ResNetConfig(blocks=4, filters=32, value_hidden=64),
-        search=PuctConfig(
-            num_simulations=200, puct_form="alphazero"
-        ),  # for playing with what was learned, as in go9
+        # for playing with what was learned, as in go9
+        search=PuctConfig(num_simulations=200, puct_form="alphazero"),
         replay=ReplayConfig(symmetries=True),
         learner=LearnerConfig(
             batch_size=128,
             steps_per_iteration=100,
             optimiser="momentum",
-            learning_rate=(
-                (0, 1e-1),
-                (1000, 1e-2),
-                (1600, 1e-3),
-            ),  # the first three rates of AGZ Extended Data Table 3, supervised, in 2,000 steps
+            # the first three rates of AGZ Extended Data Table 3, supervised, in 2,000 steps
+            learning_rate=((0, 1e-1), (1000, 1e-2), (1600, 1e-3)),
             value_weight=0.01,  # AGZ methods: against overfitting to the results
         ),
         evaluation=EvaluationConfig(

@@ -24,6 +24,30 @@ def format_ranks(pieces: Sequence[str], files: int) -> str:
     return "/".join(rows)
 
 
+def parse_ranks(text: str, ranks: int, files: int, letters: str) -> list[str]:
+    """Return the pieces that `format_ranks` wrote as one of `letters` each, a dot for an empty
+    square.
+
+    Raises:
+      ValueError: it is not a board of this size with these pieces.
+    """
+    rows = text.split("/")
+    if len(rows) != ranks:
+        raise ValueError(f"there are {len(rows)} ranks, not {ranks}")
+    pieces: list[str] = []
+    for number, row in zip(range(ranks, 0, -1), rows, strict=True):
+        squares = "".join("." * int(one) if one in "12345678"[:files] else one for one in row)
+        if wrong := set(squares) - {*letters, *letters.lower(), "."}:
+            raise ValueError(
+                f"rank {number} has {min(wrong)!r}; pieces are {letters} and {letters.lower()}, "
+                f"numbers 1 to {files}"
+            )
+        if len(squares) != files:
+            raise ValueError(f"rank {number} has {len(squares)} squares, not {files}")
+        pieces = [*squares, *pieces]
+    return pieces
+
+
 def diagram_rows(pieces: Sequence[str], files: int) -> list[str]:
     """Return the rows of a diagram, the far rank first, each after its number, and the letters of
     the files below them."""

@@ -130,9 +130,7 @@ def make_learner(
         train_step=compiled(step, in_shardings=(everywhere, split), donate_argnums=0),
         no_gradients=compiled(no_gradients),
         add_gradients=compiled(
-            add,
-            in_shardings=(everywhere, everywhere, split, everywhere),
-            donate_argnums=1,
+            add, in_shardings=(everywhere, everywhere, split, everywhere), donate_argnums=1
         ),
         update=compiled(update, in_shardings=(everywhere, everywhere), donate_argnums=0),
     )
@@ -148,10 +146,7 @@ class _PureFunctions(NamedTuple):
 
 
 def _pure_functions(
-    config: LearnerConfig,
-    network: Network,
-    game: Game,
-    loss_fn: LossFn,
+    config: LearnerConfig, network: Network, game: Game, loss_fn: LossFn
 ) -> _PureFunctions:
     optimiser, schedule = make_optimiser(config), make_schedule(config)
     penalty_weight, penalise = make_penalty(config)
@@ -200,10 +195,7 @@ def _pure_functions(
         return dataclasses.replace(moved, batch_stats=stats), metrics
 
     def add(
-        state: TrainState,
-        gradients: PyTree,
-        batch: Batch,
-        share: Array,
+        state: TrainState, gradients: PyTree, batch: Batch, share: Array
     ) -> tuple[PyTree, Metrics]:
         new, _, loss, losses = differentiate(state, batch)
         total = jax.tree.map(lambda total, part: total + share * part, gradients, new)

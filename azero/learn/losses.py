@@ -69,18 +69,14 @@ def batch_losses(
     outcome: tuple[Array, Array] | None = None,
     importance: Array | None = None,
 ) -> Losses:
-    """Average the losses over a (global) batch.
+    """Average the losses over a (global) batch: logits float32[B, A], unmasked, and values
+    float32[B] against weights float32[B, A] and targets float32[B].
 
-    Args:
-      logits: float32[B, A], unmasked.
-      value: float32[B].
-      weights: float32[B, A]; a row of zeros, but for moves that the network does not have, is not a
-        policy target and is left out of the policy's averages.
-      target: float32[B].
-      outcome: logits and probabilities float32[B, 3] of loss, draw and win, whose cross-entropy
-        is then the loss of the value; None is its squared error.
-      importance: float32[B], the weights of the positions in the losses, with a mean of about one;
-        None is one for all.
+    A row of weights of zeros, but for moves that the network does not have, is not a policy target
+    and is left out of the policy's averages. `outcome` are logits and probabilities float32[B, 3]
+    of loss, draw and win, whose cross-entropy is then the loss of the value; None is its squared
+    error. `importance` float32[B] are the weights of the positions in the losses, with a mean of
+    about one; None is one for all.
     """
     weights = jnp.where(logits > NEVER, weights, 0.0)
     importance = jnp.ones_like(target) if importance is None else importance

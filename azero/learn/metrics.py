@@ -26,11 +26,7 @@ gradient_norm learning_rate, those of auxiliary heads that are learned, and the 
 
 
 def step_metrics(
-    loss: Array,
-    losses: Losses,
-    l2: Array,
-    gradients: PyTree,
-    learning_rate: Array,
+    loss: Array, losses: Losses, l2: Array, gradients: PyTree, learning_rate: Array
 ) -> Metrics:
     """Return the metrics of one step."""
     gradient_norm = optax.tree.norm(gradients)

@@ -62,9 +62,7 @@ def make_optimiser(config: LearnerConfig) -> optax.GradientTransformation:
     clip = optax.clip_by_global_norm(config.clip_norm)
 
     def update(
-        gradients: PyTree,
-        state: PyTree,
-        params: PyTree | None = None,
+        gradients: PyTree, state: PyTree, params: PyTree | None = None
     ) -> tuple[PyTree, PyTree]:
         clipped, _ = clip.update(gradients, optax.EmptyState())
         return optimiser.update(clipped, state, params)

@@ -36,19 +36,10 @@ def play_rounds(
     pairs_per_round: int = PAIRS_PER_ROUND,
     is_over: Callable[[], bool] = lambda: False,
 ) -> Iterator[MatchGame]:
-    """Yield the games of `pairings`, round by round, on all devices; the random
-    numbers of a round depend on `seed`, its first pair, its size and the number of devices.
-
-    Args:
-      specs: the players.
-      rules: what is played.
-      pairings: the missing games; those of a pair are played together even where one of them is
-        known already.
-      temperature_moves: see `make_match`.
-      seed: of all draws.
-      pairs_per_round: maximum number of pairs played at once.
-      is_over: asked before every round.
-    """
+    """Yield the games of `pairings`, the missing ones, round by round, on all devices; those of a
+    pair are played together even where one of them is known already. The random numbers of a round
+    depend on `seed`, its first pair, its size and the number of devices. `is_over` is asked before
+    every round."""
     a, b = (load_player(spec, rules) for spec in specs)
     wanted = {pairing.number: pairing for pairing in pairings}
     pairs = sorted({(number - 1) // 2 for number in wanted})

@@ -174,16 +174,9 @@ class Match:
         on_chunk: Callable[[int, int], None] | None = None,
         openings: np.ndarray | None = None,
     ) -> MatchGames:
-        """Play all games to the end.
-
-        Args:
-          params_a: A's parameters.
-          params_b: B's.
-          key: of all draws.
-          on_chunk: called with moves played and games finished between two dispatches.
-          openings: int32[ceil(B / 2), L], legal moves that each pair of games begins with, -1 after
-            the last one; None is no opening.
-        """
+        """Play all games to the end. `on_chunk` is called with moves played and games finished
+        between two dispatches. `openings` int32[ceil(B / 2), L] are legal moves that each pair of
+        games begins with, -1 after the last one."""
         given = np.full((self.half, 0 if openings is None else openings.shape[1]), -1, np.int32)
         if openings is not None:
             given[: len(openings)] = openings

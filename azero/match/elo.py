@@ -42,16 +42,13 @@ DRAWS_PRIOR = 5.0
 
 @dataclass(frozen=True)
 class PairResult:
-    """Games between two players, counted from the first one's side, who moved first in all of them
-    unless colours alternated."""
+    """Games between two players, counted from the side of the first one, who moved first."""
 
     first: str
     second: str
     wins: float
     draws: float
     losses: float
-    alternating: bool = False
-    """Each player moved first in half of the games, so that no advantage can be estimated."""
 
     @property
     def games(self) -> float:
@@ -89,8 +86,8 @@ class EloFit:
 
     ratings: list[Rating]
     """In the order in which the players first appear."""
-    advantage: float | None
-    """Advantage of moving first in Elo; None if all colours alternated."""
+    advantage: float
+    """Advantage of moving first in Elo."""
     advantage_deviation: float
     draw_share: float
     """Share of draws between equal players without the first-move advantage."""
@@ -151,7 +148,7 @@ def fit_elo(
     rows = _rows(results, names, games, prior if free else 0.0)
     design = _Design.make(rows, names, free, anchors, start)
     theta, information = _newton(rows, design)
-    covariance = np.linalg.inv(information) if len(theta) else np.zeros((0, 0))
+    covariance = np.linalg.inv(information)
     deviations = dict(zip(free, np.sqrt(np.diag(covariance))[: len(free)], strict=True))
     elo = anchors | dict(zip(free, theta[: len(free)] + start, strict=True))
     quantile = _joint_quantile(covariance[: len(free), : len(free)])
@@ -162,12 +159,12 @@ def fit_elo(
         low, high = rating - quantile * deviation, rating + quantile * deviation
         share = float(scored / played)
         ratings.append(Rating(name, rating, low, high, deviation, int(played), share))
-    found = len(free) + int(design.has_advantage)
+    place = len(free)
     return EloFit(
         ratings,
-        float(theta[len(free)]) if design.has_advantage else None,
-        float(np.sqrt(covariance[len(free), len(free)])) if design.has_advantage else 0.0,
-        float(np.exp(theta[found]) / (2 + np.exp(theta[found]))) if design.has_draws else 0.0,
+        float(theta[place]),
+        float(np.sqrt(covariance[place, place])),
+        float(np.exp(theta[-1]) / (2 + np.exp(theta[-1]))) if design.has_draws else 0.0,
     )
 
 
@@ -188,8 +185,7 @@ def _rows(
 ) -> _Rows:
     index = {name: i for i, name in enumerate(names)}
     entries: list[tuple[int, int, bool, float, float, float]] = [
-        (index[r.first], index[r.second], not r.alternating, r.wins, r.draws, r.losses)
-        for r in results
+        (index[r.first], index[r.second], True, r.wins, r.draws, r.losses) for r in results
     ]
     totals, count = games.sum(axis=1), len(names)
     for i, j in zip(*np.nonzero(np.triu(games)), strict=True):
@@ -206,10 +202,9 @@ class _Design:
     + offset, in logits."""
 
     matrix: np.ndarray
-    """float64[R, F + 1] without the column of an advantage that nothing shows"""
+    """float64[R, F + 1]"""
     offset: np.ndarray
     """float64[R]"""
-    has_advantage: bool
     has_draws: bool
 
     @classmethod
@@ -226,18 +221,14 @@ class _Design:
         sides[np.arange(len(sides)), rows.first] += 1
         sides[np.arange(len(sides)), rows.second] -= 1
         columns = sides[:, [names.index(name) for name in free]]
-        has_advantage = bool(rows.in_order.any())
-        matrix = np.column_stack([columns, rows.in_order]) if has_advantage else columns
-        return cls(
-            ELO_SCALE * matrix, ELO_SCALE * (sides @ known), has_advantage, bool(rows.draws.any())
-        )
+        matrix = np.column_stack([columns, rows.in_order])
+        return cls(ELO_SCALE * matrix, ELO_SCALE * (sides @ known), bool(rows.draws.any()))
 
     @property
     def precision(self) -> np.ndarray:
         """The prior precision (one over the variance) of each parameter."""
-        players = self.matrix.shape[1] - int(self.has_advantage)
-        advantage = [ADVANTAGE_PRIOR**-2] if self.has_advantage else []
-        return np.array([0.0] * players + advantage + ([DRAWS_PRIOR**-2] if self.has_draws else []))
+        players, draws = self.matrix.shape[1] - 1, [DRAWS_PRIOR**-2] if self.has_draws else []
+        return np.array([0.0] * players + [ADVANTAGE_PRIOR**-2] + draws)
 
 
 def _newton(rows: _Rows, design: _Design) -> tuple[np.ndarray, np.ndarray]:
@@ -264,8 +255,6 @@ def _newton(rows: _Rows, design: _Design) -> tuple[np.ndarray, np.ndarray]:
             information[:linear, linear] += mixed
             information[linear, :linear] += mixed
             gradient[linear] += (rows.draws - rows.games * drawn).sum()
-        if not len(theta):
-            break
         step = np.linalg.solve(information, gradient)
         theta = theta + step * min(1.0, MAX_STEP / max(float(np.abs(step).max()), 1e-12))
         if np.abs(step).max() < 1e-8:

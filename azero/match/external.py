@@ -84,17 +84,10 @@ def play_games(
     free_moves: int = 0,
     stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[MatchGame]:
-    """Play games in one thread for each of `makers`, and yield them as they end. A move that our
-    rules forbid, a crash or a timeout loses the game, and the record says so.
-
-    Args:
-      game: the rules of the referee.
-      makers: for every thread, what makes the match's first and second player of a game.
-      pairings: the games, in the order in which they are begun.
-      timeout: seconds a player may take over a move.
-      clock: of each player at the start of a game; a player who exceeds it loses. None is none.
-      free_moves: see `play_game`.
-      stop: asked before each new game; True starts no further one.
+    """Play games in one thread for each of `makers` of the first and the second player, and yield
+    them as they end. A move that our rules forbid, a crash or a timeout (seconds for a move) loses
+    the game, and the record says so; so does exceeding the clock, if there is one. `stop` is asked
+    before each new game.
 
     Raises:
       ValueError: a program cannot be started, or an opening is not legal.

@@ -44,13 +44,8 @@ def play_match(
     console: Console | None = None,
     known: Mapping[str, dict[str, Any]] = MappingProxyType({}),
 ) -> MatchResult:
-    """Play the match, print its score, and write its games where a directory is named.
-
-    Args:
-      request: the match.
-      console: where its output goes; None is standard output.
-      known: players of other matches (`read_players`); they play with the checkpoints that they
-        had there.
+    """Play the match, print its score, and write its games where a directory is named. The players
+    `known` of other matches (`read_players`) play with the checkpoints that they had there.
 
     Raises:
       ValueError: a player or an opening is not understood, the boards differ, or the directory

@@ -98,9 +98,7 @@ class DoesNotFit(ValueError):
 
 
 def program_costs(
-    programs: PlannedPrograms,
-    topology: Topology,
-    announce: Announce,
+    programs: PlannedPrograms, topology: Topology, announce: Announce
 ) -> dict[str, ProgramCost]:
     """Compile all programs, one after the other, and return their costs by name.
 

@@ -135,10 +135,7 @@ def _play_seconds(config: Config, costs: dict[str, ProgramCost], length: float) 
 
 
 def _assumptions(
-    config: Config,
-    costs: dict[str, ProgramCost],
-    efficiency: float,
-    length: float,
+    config: Config, costs: dict[str, ProgramCost], efficiency: float, length: float
 ) -> list[str]:
     """Return the assumptions behind the times, one sentence each."""
     lines = [

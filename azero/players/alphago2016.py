@@ -259,13 +259,9 @@ def apv_config(spec: ApvSpec) -> Config:
 def load_apv(
     spec: ApvSpec, rules: GameConfig | None = None, seed: int = 0, by_clock: bool = False
 ) -> TreePlayer:
-    """Load the networks as a player with one tree for its game.
-
-    Args:
-      spec: the networks and how they play.
-      rules: what is played; the board is the networks'. None is the policy network's training.
-      seed: of all random draws.
-      by_clock: without visits in its name the player's clock alone limits a move.
+    """Load the networks as a player with one tree for its game; `rules` are what is played, on the
+    networks' board, by default as in training. Without visits in its name and `by_clock`, the
+    player's clock alone limits a move.
 
     Raises:
       CheckpointError: a directory holds no network, or a damaged one.

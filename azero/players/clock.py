@@ -104,11 +104,7 @@ class TimeControl:
     def clock(self) -> Clock:
         """Return the clock before the first move."""
         return Clock(
-            self.seconds_per_move,
-            self.main_time,
-            self.increment,
-            self.period_time,
-            self.periods,
+            self.seconds_per_move, self.main_time, self.increment, self.period_time, self.periods
         )
 
     def check(self) -> None:

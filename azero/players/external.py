@@ -5,15 +5,9 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from typing import Self
 
 from azero.players.player import RESIGN, Clock, Decision, Move, Player, PlayerError, Position
-from azero.players.program import (
-    ANSWER_CHARACTERS,
-    QUIT_SECONDS,
-    ExternalProgram,
-    ProgramPlayer,
-)
+from azero.players.program import ANSWER_CHARACTERS, QUIT_SECONDS, ExternalProgram, ProgramPlayer
 
 
 class GtpProgram:
@@ -33,17 +27,6 @@ class GtpProgram:
         self._program = ExternalProgram(command)
         self._timeout = timeout
         self._number = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    @property
-    def stderr(self) -> str:
-        """The last lines that the program wrote to its standard error."""
-        return self._program.stderr
 
     def ask(self, command: str, timeout: float | None = None) -> str:
         """Send one command and return the text of its answer, without the leading `=` and number.
@@ -96,16 +79,9 @@ class GtpPlayer(ProgramPlayer[GtpProgram]):
         timeout: float = 60.0,
         clock: Clock | None = None,
     ) -> None:
-        """Make a player; nothing is started before `reset`.
-
-        Args:
-          name: the name of this player in reports.
-          command: the words of the command line.
-          size: points per side of the board.
-          komi: points added to White's area.
-          timeout: seconds that the program may take over an answer.
-          clock: its clock at the start of a game, which is sent to it; None is none.
-        """
+        """Make a player called `name`; nothing is started before `reset`. The program may take
+        `timeout` seconds over an answer, and is sent its clock at the start of a game, if it has
+        one."""
         super().__init__(name, command, lambda words: GtpProgram(words, timeout), timeout)
         self._clock = clock
         self._settings = (f"boardsize {size}", f"komi {komi:g}", "clear_board")
@@ -202,22 +178,3 @@ def _colour(to_play: int) -> str:
 
 MakePlayer = Callable[[int], Player]
 """Makes the player of a game with the given number; a program is restarted for every game."""
-
-
-def program_player(
-    name: str,
-    command: Sequence[str],
-    size: int,
-    komi: float,
-    timeout: float,
-    first_seed: int,
-    clock: Clock | None = None,
-) -> MakePlayer:
-    """Return what makes the program's player; `{seed}` in a word of the command becomes
-    `first_seed` plus the number of the game."""
-
-    def make(number: int) -> Player:
-        words = [word.replace("{seed}", str(first_seed + number)) for word in command]
-        return GtpPlayer(name, words, size=size, komi=komi, timeout=timeout, clock=clock)
-
-    return make

@@ -169,14 +169,9 @@ class GnuShogiPlayer(ProgramPlayer[ExternalProgram]):
     def __init__(
         self, name: str, command: Sequence[str], *, depth: int | None = None, timeout: float = 60.0
     ) -> None:
-        """Make a player; nothing is started before `reset`.
-
-        Args:
-          name: the name of this player in reports.
-          command: the words of the command line.
-          depth: plies it looks ahead; None leaves it to its own clock of five minutes.
-          timeout: seconds that the program may take to answer.
-        """
+        """Make a player called `name`; nothing is started before `reset`. It looks `depth` plies
+        ahead; None leaves it to its own clock of five minutes. `timeout` is in seconds, for an
+        answer."""
         super().__init__(name, command, ExternalProgram, timeout)
         self._depth = depth
 

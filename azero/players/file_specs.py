@@ -65,20 +65,11 @@ def search_words(visits: int | None, search: str | None, constants: Constants = 
 
 
 def load_onnx(
-    spec: OnnxSpec,
-    rules: GameConfig | None,
-    tree: TreeSettings | None,
-    style: PlayStyle,
-    seed: int,
+    spec: OnnxSpec, rules: GameConfig | None, tree: TreeSettings | None, style: PlayStyle, seed: int
 ) -> TreePlayer:
-    """Load an ONNX file as a player with one tree for its game.
-
-    Args:
-      spec: the file; its number of visits, if it names one, is the limit of every move.
-      rules: what is played, on the board that the network knows; None is the training's.
-      tree: how the tree searches; None is the engine search.
-      style: how moves are chosen.
-      seed: of all random draws.
+    """Load an ONNX file as a player with one tree for its game, by default with the engine search;
+    `rules` are what is played, on the board that the network knows, by default as in training.
+    Visits in its name are the limit of every move.
 
     Raises:
       ValueError: there is no such file, `azero checkpoint --export-onnx` did not write it, or the

@@ -22,10 +22,8 @@ class PlayStyle:
     and KataGo), or the most visited one. The Gumbel search has its own choice, the winner of
     sequential halving."""
     temperature_moves: int = 0
-    """Moves at the start of the game, of both sides, that are sampled in proportion to visits ** (1
-    / temperature), by Gumbel to its improved policy ** (1 / temperature)."""
-    temperature: float = 1.0
-    """See temperature_moves."""
+    """Moves at the start of the game, of both sides, that are sampled in proportion to visits, by
+    Gumbel to its improved policy (temperature 1)."""
     resign_threshold: float | None = None
     """Resign when the value and the best move's value are below this, in [-1, 1]; None never
     resigns."""
@@ -58,8 +56,6 @@ class PlayStyle:
         if self.choice not in CHOICES:
             allowed = ", ".join(CHOICES)
             raise ValueError(f"choice must be one of {allowed}, not {self.choice!r}")
-        if self.temperature <= 0.0:
-            raise ValueError(f"temperature must be above 0, not {self.temperature}")
         if self.resign_moves < 1:
             raise ValueError(f"resign-moves must be at least 1, not {self.resign_moves}")
 

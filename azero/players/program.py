@@ -101,11 +101,6 @@ class ExternalProgram:
         for reader in self._readers:
             reader.start()
 
-    @property
-    def stderr(self) -> str:
-        """The last lines that the program wrote to its standard error."""
-        return "\n".join(self._complaints)
-
     def send(self, line: str, what: str, seconds: float = SEND_SECONDS) -> None:
         """Send one line; `what` is its name in messages.
 
@@ -187,9 +182,8 @@ class ExternalProgram:
     def _kill(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        with contextlib.suppress(
-            subprocess.TimeoutExpired
-        ):  # the system may be unable to end it yet, as where a disk does not answer
+        # the system may be unable to end it yet, as where a disk does not answer
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(QUIT_SECONDS)
         deadline = time.monotonic() + QUIT_SECONDS
         while self._readers[0].is_alive() and time.monotonic() < deadline:
@@ -234,14 +228,8 @@ class ProgramPlayer(Generic[P]):
     def __init__(
         self, name: str, command: Sequence[str], start: Callable[[Sequence[str]], P], timeout: float
     ) -> None:
-        """Make the player; nothing is started before `restart`.
-
-        Args:
-          name: the name of this player in reports.
-          command: the words of the command line.
-          start: starts a program from its words.
-          timeout: seconds that the program may take over an answer.
-        """
+        """Make the player called `name`; nothing is started before `restart`, which calls `start`
+        with the words of `command`. The program may take `timeout` seconds over an answer."""
         self.name = name
         self.command = list(command)
         self._start = start

@@ -13,7 +13,7 @@ from azero.games.go.settings import GoConfig
 from azero.games.settings import GameConfig
 from azero.models.naming import PROTOCOL_GAMES
 from azero.players.clock import Clock
-from azero.players.external import MakePlayer, program_player
+from azero.players.external import GtpPlayer, MakePlayer
 from azero.players.external_moves import GnuShogiPlayer, UciPlayer
 from azero.players.player import Player
 from azero.players.program import find_program
@@ -167,9 +167,12 @@ def program_maker(
     command = [find_program(spec.command[0]), *spec.command[1:]]
     if isinstance(spec, GtpSpec):
         assert isinstance(rules, GoConfig)
-        return program_player(name, command, rules.size[0], rules.komi, timeout, first_seed, clock)
+        size, komi = rules.size[0], rules.komi
 
     def make_player(number: int) -> Player:
+        if isinstance(spec, GtpSpec):
+            words = [word.replace("{seed}", str(first_seed + number)) for word in command]
+            return GtpPlayer(name, words, size=size, komi=komi, timeout=timeout, clock=clock)
         if isinstance(spec, GnuShogiSpec):
             return GnuShogiPlayer(name, command, depth=spec.depth, timeout=timeout)
         return UciPlayer(

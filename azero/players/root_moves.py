@@ -57,10 +57,7 @@ def is_most_visited_best(node: Node, rule: Rule) -> bool:
 
 
 def describe_moves(
-    node: Node,
-    evaluation: Evaluation,
-    rule: Rule,
-    order: Sequence[int],
+    node: Node, evaluation: Evaluation, rule: Rule, order: Sequence[int]
 ) -> tuple[MoveInfo, ...]:
     """Return the tree's statistics of the tried moves in `order`.
 

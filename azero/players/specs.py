@@ -111,10 +111,7 @@ class RandomNetSpec:
     def name(self) -> str:
         """Its name in results."""
         return ", ".join(
-            [
-                f"random {self.experiment}",
-                *search_words(self.visits, self.search, self.constants),
-            ]
+            [f"random {self.experiment}", *search_words(self.visits, self.search, self.constants)]
         )
 
     @property
@@ -179,6 +176,18 @@ def parse_player(text: str) -> ThinkerSpec | ProgramSpec:
         raise ValueError(f"{text!r} is not a player: {_known(text)}; a player is also {FORMS}")
     kind = _KINDS[named.kind]
     spec: ThinkerSpec = kind.spec(kind.place(named.name), **_options(text, named))
+    return spec
+
+
+def parse_thinker(text: str) -> ThinkerSpec:
+    """Return the player of ours that `text` names.
+
+    Raises:
+      ValueError: it is not understood, or it is another program.
+    """
+    spec = parse_player(text)
+    if not isinstance(spec, ThinkerSpec):
+        raise ValueError(f"{text!r} is a program with its own protocol; give one of our players")
     return spec
 
 
@@ -280,14 +289,8 @@ def resolve(spec: ThinkerSpec) -> tuple[ThinkerSpec, Config]:
 
 
 def with_search(spec: ThinkerSpec, config: Config, default: str) -> ThinkerSpec:
-    """Return the player with its search named: by its rule where it is the run's own. Only single
-    networks have a choice.
-
-    Args:
-      spec: the player.
-      config: the settings that it was made with.
-      default: the search of a player that names none.
-    """
+    """Return the player, which was made with `config`, with its search named, or `default`: by its
+    rule where it is the run's own. Only single networks have a choice."""
     if not isinstance(spec, NetworkSpec):
         return spec
     search = spec.search or default

@@ -31,11 +31,7 @@ class Limits:
     seconds: float | None = None
 
     def under(
-        self,
-        clock: Clock,
-        position: Position,
-        lag_seconds: float,
-        own_moves: float | None = None,
+        self, clock: Clock, position: Position, lag_seconds: float, own_moves: float | None = None
     ) -> Limits:
         """Return these limits with the time that `clock` allows for a move in `position` (see
         `thinking_seconds`); these themselves where it allows any."""
@@ -183,10 +179,7 @@ class Thinker(Protocol):
     name: str
 
     def think(
-        self,
-        position: Position,
-        limits: Limits,
-        options: ThinkOptions = ThinkOptions(),
+        self, position: Position, limits: Limits, options: ThinkOptions = ThinkOptions()
     ) -> Analysis:
         """Search `position` until a limit is reached or `options.should_stop()` is true.
 

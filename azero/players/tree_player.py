@@ -264,17 +264,13 @@ class TreePlayer:
         self._actions = ()
 
     def _make_tree(
-        self,
-        settings: TreeSettings,
-        left: Callable[[int, int], np.ndarray] | None = None,
+        self, settings: TreeSettings, left: Callable[[int, int], np.ndarray] | None = None
     ) -> ParallelTree:
         leaves = self.evaluator.leaves(self._rules, settings.edge_width)
         return ParallelTree(self._rules, leaves, settings, left)
 
     def _place(
-        self,
-        position: Position,
-        restriction: Restriction | None,
+        self, position: Position, restriction: Restriction | None
     ) -> tuple[ParallelTree, Node, Node]:
         """Make `position` the root of a tree.
 
@@ -300,10 +296,7 @@ class TreePlayer:
         return self._tree, whole, self._restricted(whole, left, position)
 
     def _place_apart(
-        self,
-        position: Position,
-        left: np.ndarray,
-        restriction: Restriction,
+        self, position: Position, left: np.ndarray, restriction: Restriction
     ) -> tuple[ParallelTree, Node, Node]:
         """Do the same in a tree for this search alone, whose statistics are of another game.
 
@@ -400,12 +393,7 @@ class TreePlayer:
         return rest
 
     def _analyse(
-        self,
-        tree: ParallelTree,
-        whole: Node,
-        root: Node,
-        first_visits: int,
-        began: float,
+        self, tree: ParallelTree, whole: Node, root: Node, first_visits: int, began: float
     ) -> Analysis:
         """Return the analysis of `root`; `whole` has all of its moves."""
         rule = self._settings.rule
@@ -453,8 +441,7 @@ class TreePlayer:
         else:
             moves = np.flatnonzero(analysis.raw_policy).tolist()
             shares = analysis.raw_policy[moves].astype(np.float64)
-        weights = (shares / shares.max()) ** (1.0 / self.style.temperature)
-        return int(self._random.choice(moves, p=weights / weights.sum()))
+        return int(self._random.choice(moves, p=shares / shares.sum()))
 
     def _is_decided(self, began: float, limits: Limits, position: Position) -> bool:
         """Return whether the most visited move stays so, at this speed, until the time is over."""

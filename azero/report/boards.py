@@ -111,10 +111,7 @@ def _set_up(board: np.ndarray) -> tuple[StoredGame, list[str]]:
 
 
 def draw_position(
-    board: np.ndarray,
-    moves: Sequence[int],
-    first_colour: int,
-    played: int | None,
+    board: np.ndarray, moves: Sequence[int], first_colour: int, played: int | None
 ) -> str:
     """Return a position of Go as an SVG with a line of play on it and the move that was played
     instead.
@@ -145,13 +142,9 @@ def draw_position(
 
 
 def draw_labels(board: np.ndarray, labels: Mapping[int, float], label: str) -> str:
-    """Return a position of Go as an SVG with whole numbers on points, the largest one marked.
-
-    Args:
-      board: int8[H, W], 1 for Black's stones, -1 for White's.
-      labels: by action; a pass is left out, and so is a number that is less than half.
-      label: what the board is called where it is not seen.
-    """
+    """Return a position int8[H, W] of Go as an SVG with whole numbers on points, the largest one
+    marked; `labels` are by action, of which a pass and numbers below one half are left out. `label`
+    is what the board is called where it is not seen."""
     rows, columns = board.shape
     game, drawn = _set_up(board)
     best = max(labels, key=lambda action: labels[action], default=None)
@@ -168,13 +161,9 @@ def draw_labels(board: np.ndarray, labels: Mapping[int, float], label: str) -> s
 
 
 def draw_ownership(board: np.ndarray, ownership: np.ndarray) -> str:
-    """Return a position of Go as an SVG with a square on every point in the colour of its expected
-    owner; the area of a square grows with its certainty.
-
-    Args:
-      board: int8[H, W], 1 for Black's stones, -1 for White's.
-      ownership: float[H, W], from 1 for Black to -1 for White.
-    """
+    """Return a position int8[H, W] of Go as an SVG with a square on every point in the colour of
+    its expected owner, float[H, W] from 1 for Black to -1 for White; the area of a square grows
+    with its certainty."""
     game, drawn = _set_up(board)
     for point, owner in enumerate(ownership.reshape(-1).tolist()):
         (x, y), side = centre(game, point), CELL * LARGEST_SQUARE * abs(owner) ** 0.5

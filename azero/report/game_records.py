@@ -11,7 +11,7 @@ import numpy as np
 
 from azero.data.files import write_atomic
 from azero.data.run_files import read_config
-from azero.data.shard import RESIGNED, parse_shard_path, read_shard
+from azero.data.shard import RESIGNED, read_replay
 from azero.games.game import Game
 from azero.games.go.rules import Go
 from azero.games.go.settings import GoConfig
@@ -21,7 +21,6 @@ from azero.match.games import MatchGame
 from azero.match.records import RECORDS
 from azero.match.referee import PLAYED_OUT
 from azero.report.pieces import start_of
-from azero.selfplay.targets import policy_room
 
 _SEPARATORS = {".sgf": "", ".pgn": "\n", ".csa": "/\n"}
 """Separator between games in a collection: SGF's grammar of collections, a blank line (PGN
@@ -29,13 +28,9 @@ standard, section 8.2.1), a line of one slash (CSA 2.2)."""
 
 
 def export_games(source: Path, out: Path, last: int | None = None) -> int:
-    """Write the games of a run or of a match to one file.
-
-    Args:
-      source: the directory of a run, whose self-play games in the replay are written, oldest
-        first, or of a match (`azero match --out`).
-      out: the file; its suffix is that of the game's format.
-      last: only so many newest games.
+    """Write the games of a run (its self-play games in the replay, oldest first) or of a match
+    (`azero match --out`), or only the `last` ones, to one file, whose suffix is that of the game's
+    format.
 
     Returns:
       The number of games.
@@ -53,8 +48,7 @@ def export_games(source: Path, out: Path, last: int | None = None) -> int:
         raise ValueError(f"{source} has no games")
     separator = _SEPARATORS[out.suffix]
     write_atomic(
-        out,
-        (f"{separator if number else ''}{text}".encode() for number, text in enumerate(chosen)),
+        out, (f"{separator if number else ''}{text}".encode() for number, text in enumerate(chosen))
     )
     return len(chosen)
 
@@ -85,11 +79,7 @@ def _run_texts(workdir: Path, out: Path) -> Iterator[str]:
     _check_suffix(rules.name, out)
     board = rules.build()
     write = RECORDS[rules.name][1]
-    paths = (workdir / "replay").glob("games-p*.shard")
-    for path in sorted(paths, key=lambda path: parse_shard_path(path)[::-1]):
-        (rows, _), games = read_shard(
-            path, None, board.name, board.frame_words, policy_room(board), has_auxiliary
-        )
+    for _, (rows, _), games in read_replay(workdir, board, has_auxiliary):
         starts = np.cumsum(games["length"]) - games["length"]
         for entry, start in zip(games, starts.tolist(), strict=True):
             played = rows[start : start + int(entry["length"])]

@@ -114,10 +114,6 @@ class MetricsWriter:
             )
         )
 
-    def event_row(self, row: Row) -> None:
-        """Write an event that is already a row with its kind and iteration."""
-        self.event(**row)
-
     def samples(self, iteration: int, games: Sequence[StoredGame]) -> None:
         """Write the sample games of an iteration."""
         if self._files is not None:

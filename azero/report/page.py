@@ -189,40 +189,15 @@ def _match_numbers(matches: Sequence[ShownMatch]) -> list[tuple[str, str]]:
 
 def _facts(data: RunData) -> list[tuple[str, str]]:
     """Return what the run is and where it runs: (name, value)."""
-    run = data.run
-    facts: list[tuple[str, Cell]] = []
+    run, facts = data.run, dict[str, Cell]()
     if "started" in run:
-        facts.append(("started", time.strftime("%Y-%m-%d %H:%M", time.localtime(run["started"]))))
-    facts += [
-        (name, run[key])
-        for name, key in (
-            ("devices", "devices"),
-            ("hosts", "hosts"),
-            ("processor", "processor"),
-            ("cores", "cores"),
-        )
-        if run.get(key)
-    ]
-    versions = run.get("versions", {})
-    facts += (
-        [
-            (
-                "versions",
-                ", ".join(
-                    f"{name} {version}"
-                    for name, version in [("Python", run.get("python", "?")), *versions.items()]
-                ),
-            )
-        ]
-        if versions
-        else []
-    )
-    facts += [
-        (name, run[key])
-        for name, key in (("commit", "commit"), ("settings", "config_hash"))
-        if run.get(key)
-    ]
-    return [(name, format_cell(value)) for name, value in facts]
+        facts["started"] = time.strftime("%Y-%m-%d %H:%M", time.localtime(run["started"]))
+    facts |= {name: run.get(name) for name in ("devices", "hosts", "processor", "cores")}
+    if versions := run.get("versions"):
+        named = {"Python": run.get("python", "?"), **versions}
+        facts["versions"] = ", ".join(f"{name} {version}" for name, version in named.items())
+    facts |= {"commit": run.get("commit"), "settings": run.get("config_hash")}
+    return [(name, format_cell(value)) for name, value in facts.items() if value]
 
 
 def elo_series(events: Sequence[Row]) -> dict[str, list[Series]]:
@@ -248,8 +223,7 @@ def draw_charts(charts: Mapping[str, Sequence[Series]]) -> list[Markup]:
 
 
 def chart_series(
-    metrics: Sequence[Row],
-    titles: Sequence[str] | None = None,
+    metrics: Sequence[Row], titles: Sequence[str] | None = None
 ) -> dict[str, list[Series]]:
     """Return the charts of `CHARTS` for which there are numbers, those of `titles` or all."""
     wanted = {title: keys for title, keys in CHARTS if titles is None or title in titles}

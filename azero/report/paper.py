@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from rich.table import Table
@@ -13,67 +12,28 @@ from rich.table import Table
 from azero.console.tables import Cell, make_table
 from azero.evaluate.accuracy import Accuracy, Mean
 
-
-@dataclass(frozen=True)
-class Published:
-    """One row of the two tables: move prediction in per cent, and mean squared value error scaled
-    to [0, 1]; None where the paper gives no figure."""
-
-    name: str
-    train: float | None
-    test: float | None
-    professional: float | None
-    train_error: float | None
-    test_error: float | None
-    professional_error: float | None
-
-
-PUBLISHED = (
-    Published("supervised, 20 blocks (AGZ)", 62.0, 60.4, 54.3, 0.177, 0.185, 0.207),
-    Published("supervised, 12 layers (2016)", 59.1, 55.9, None, 0.19, 0.37, None),
-    Published("self-play, 20 blocks (AGZ)", None, None, 49.0, None, None, 0.177),
-    Published("self-play, 40 blocks (AGZ)", None, None, 51.3, None, None, 0.180),
-)
-"""AGZ Extended Data Tables 1 and 2; train and test are of KGS, the third column of GoKifu. The
-scale of the 12-layer errors is not stated in the paper."""
+PUBLISHED: dict[str, tuple[float | None, ...]] = {
+    "supervised, 20 blocks (AGZ)": (62.0, 60.4, 54.3, 0.177, 0.185, 0.207),
+    "supervised, 12 layers (2016)": (59.1, 55.9, None, 0.19, 0.37, None),
+    "self-play, 20 blocks (AGZ)": (None, None, 49.0, None, None, 0.177),
+    "self-play, 40 blocks (AGZ)": (None, None, 51.3, None, None, 0.180),
+}
+"""AGZ Extended Data Tables 1 and 2: move prediction in per cent, and mean squared value error
+scaled to [0, 1], each on train and test games of KGS and on professional ones of GoKifu; None where
+the paper gives no figure. The scale of the 12-layer errors is not stated in the paper."""
 
 
 def prediction_table(ours: Mapping[str, Accuracy]) -> Table:
     """Return the table `paper | ours`; our figures are those of the games that the networks were
     given, in the column of held-out games."""
     rows: list[tuple[Cell, ...]] = [
-        (
-            f"paper: {row.name}",
-            row.train,
-            row.test,
-            row.professional,
-            row.train_error,
-            row.test_error,
-            row.professional_error,
-        )
-        for row in PUBLISHED
+        (f"paper: {name}", *figures) for name, figures in PUBLISHED.items()
     ]
     for name, result in ours.items():
-        rows.append(
-            (
-                f"ours: {name}",
-                None,
-                format_mean(result.top1, 100, 1),
-                None,
-                None,
-                format_mean(result.value_error, 1, 3),
-                None,
-            )
-        )
-    columns = (
-        "network",
-        "moves %, train",
-        "held out",
-        "professionals",
-        "value error, train",
-        "held out",
-        "professionals",
-    )
+        moves, error = format_mean(result.top1, 100, 1), format_mean(result.value_error, 1, 3)
+        rows.append((f"ours: {name}", None, moves, None, None, error, None))
+    others = ("held out", "professionals")
+    columns = ("network", "moves %, train", *others, "value error, train", *others)
     return make_table(
         "Prediction of moves and results (AGZ, Extended Data Tables 1 and 2)", columns, rows
     )

@@ -17,11 +17,7 @@ from azero.games.shogi import sfen as shogi_sfen
 from azero.games.shogi import text as shogi_text
 from azero.games.shogi.kif import PIECES
 from azero.games.shogi.position import KINDS
-
-CELL = 24
-"""Units of the SVG between two squares."""
-MARGIN = 20
-"""Units around the board, for the coordinates."""
+from azero.report.boards import CELL, MARGIN
 
 
 class DiagramNotation(NamedTuple):

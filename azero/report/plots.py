@@ -217,13 +217,7 @@ def _save(figure: Figure, path: Path) -> None:
         raise ValueError(f"cannot write {path}: {error}") from error
 
 
-def _draw_chart(
-    axes: Axes,
-    chart: Chart,
-    colours: Sequence[str],
-    ink: str,
-    grid: str,
-) -> None:
+def _draw_chart(axes: Axes, chart: Chart, colours: Sequence[str], ink: str, grid: str) -> None:
     for line, colour in zip(chart.series, colours, strict=False):
         marker = "o" if len(line.x) <= 40 else None
         style: Any = {"label": line.label, "linewidth": 1.6, "marker": marker, "markersize": 3}

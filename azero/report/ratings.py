@@ -27,16 +27,10 @@ def rate(
     as_json: bool = False,
     console: Console | None = None,
 ) -> EloFit:
-    """Print the ratings of all players in the directories.
-
-    Args:
-      directories: of matches (see `azero.match.directory`), of runs (their matches between
-        checkpoints), or directories of such directories.
-      anchors: players whose ratings are given; without any the first player is at 0.
-      draws: see `fit_elo`.
-      plot: an image file for the ratings with their intervals.
-      as_json: print one JSON object and nothing else.
-      console: where to print.
+    """Print the ratings of all players in directories of matches (see `azero.match.directory`), of
+    runs (their matches between checkpoints), or of such directories, and save them with their
+    intervals as the image `plot`. Without anchors the first player is at 0; `draws` as in
+    `fit_elo`. With `as_json` one JSON object is printed and nothing else.
 
     Raises:
       ValueError: there are no games, a file is damaged, or the players are not connected.
@@ -104,10 +98,11 @@ def matches_table(matches: Iterable[tuple[str, str, Tally]]) -> Table:
 def _notes(fit: EloFit, results: Sequence[PairResult], draws: Draws) -> list[str]:
     games = round(sum(result.games for result in results))
     lines = [f"{games} games; 95% holds for all players at once, +- is one player's standard error"]
-    if fit.advantage is not None:
-        lines.append(f"moving first is worth {fit.advantage:+.0f} Elo (95%: "
-                f"{fit.advantage - 1.96 * fit.advantage_deviation:+.0f} to "
-                     f"{fit.advantage + 1.96 * fit.advantage_deviation:+.0f})")  # fmt: skip
+    half = 1.96 * fit.advantage_deviation
+    lines.append(
+        f"moving first is worth {fit.advantage:+.0f} Elo (95%: {fit.advantage - half:+.0f} to "
+        f"{fit.advantage + half:+.0f})"
+    )
     if fit.draw_share:
         lines.append(f"equal players draw {100 * fit.draw_share:.0f}% of their games")
     if draws == "half":

@@ -15,10 +15,7 @@ def load_template(name: str) -> jinja2.Template:
     Texts are escaped, and a name that is missing is an error.
     """
     environment = jinja2.Environment(
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     text = files("azero.report").joinpath(name).read_text(encoding="utf-8")
     return environment.from_string(text)

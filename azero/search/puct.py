@@ -43,9 +43,7 @@ def unvisited_of(config: PuctConfig) -> tuple[Unvisited, float]:
     """
     forms: dict[str, Unvisited] = {"alphago_zero": "draw", "alphazero": "loss"}
     if config.puct_form not in forms:
-        raise ValueError(
-            f"search.puct-form is {' or '.join(forms)}, not {config.puct_form!r}",
-        )
+        raise ValueError(f"search.puct-form is {' or '.join(forms)}, not {config.puct_form!r}")
     ways: dict[str, Unvisited] = {
         "form": forms[config.puct_form],
         "zero": "draw",

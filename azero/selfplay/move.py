@@ -94,11 +94,7 @@ def _choose(
 ) -> tuple[Array, Array]:
     """Return the moves int32[B], and bool[B], which of them are exploratory."""
     action = choose(
-        key,
-        output.visits.astype(jnp.float32),
-        output.action,
-        carry.ply,
-        config.temperature_moves,
+        key, output.visits.astype(jnp.float32), output.action, carry.ply, config.temperature_moves
     )
     if not config.random_moves:
         return action, jnp.zeros(action.shape, bool)
@@ -107,11 +103,7 @@ def _choose(
 
 
 def _resigns(
-    config: SelfplayConfig,
-    searches: Searches,
-    output: SearchOutput,
-    carry: Carry,
-    threshold: Array,
+    config: SelfplayConfig, searches: Searches, output: SearchOutput, carry: Carry, threshold: Array
 ) -> Array:
     """Return bool[B]: whether the side to move resigns. Resigned games that are played on are not
     resigned again."""
@@ -192,9 +184,7 @@ def _search_all(
     output, is_full = _capped_search(config, searches, params, key, cap_key, first, carry.kept)
     cheap = searches.cheap(params, jax.random.fold_in(key, 1), last)
     both = jax.tree.map(
-        lambda *parts: jnp.concatenate(parts),
-        output._replace(tree=None),
-        cheap._replace(tree=None),
+        lambda *parts: jnp.concatenate(parts), output._replace(tree=None), cheap._replace(tree=None)
     )
     number = jnp.arange(carry.ply.shape[0])
     return both._replace(tree=output.tree), (number < count) & is_full

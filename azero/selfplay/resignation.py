@@ -30,15 +30,9 @@ def lowest_points(
     lengths: np.ndarray,
 ) -> np.ndarray:
     """Return the lowest point of the side that did not lose, float32[B]; in a drawn game the lower
-    one of both sides.
-
-    Args:
-      rewards: float32[B, 2], of the first and the second mover.
-      root_values: float32[B, T], for the side to move, of all moves of the game.
-      best_child_values: float32[B, T], likewise.
-      to_play: int32[B, T], who moved.
-      lengths: int32[B], moves of each game; later entries are ignored.
-    """
+    one of both sides. `rewards` float32[B, 2] are of the first and the second mover; values
+    float32[B, T] are for the side to move, `to_play` int32[B, T]; entries after a game's length
+    int32[B] are ignored."""
     points = np.maximum(root_values, best_child_values)
     mover_reward = np.take_along_axis(rewards, to_play, axis=1)
     counts = (np.arange(points.shape[1])[None, :] < lengths[:, None]) & (mover_reward >= 0)

@@ -219,9 +219,8 @@ class Assembler:
                 f"the games in flight are those of {len(length)} slots, not of {self.num_slots}"
             )
         self.num_games = int(state["num_games"])
-        self._network = state.get(
-            "network", np.full(len(length), NO_NETWORK, np.int32)
-        )  # missing in older checkpoints
+        # missing in older checkpoints
+        self._network = state.get("network", np.full(len(length), NO_NETWORK, np.int32))
         self._now = int(length.max(initial=0))
         self._start = self._now - length
         self._columns, self._capacity = {}, 0
@@ -257,9 +256,8 @@ class Assembler:
         rows = slice(int(bounds[first]), int(bounds[last]))
         columns = [name for name in states[0] if name.startswith("column.")]
         number = np.asarray(max(int(state["num_games"]) for state in states), np.int64)
-        unknown = [
-            np.full(len(state["length"]), NO_NETWORK, np.int32) for state in states
-        ]  # missing in older checkpoints
+        # missing in older checkpoints
+        unknown = [np.full(len(state["length"]), NO_NETWORK, np.int32) for state in states]
         network = np.concatenate(
             [state.get("network", none) for state, none in zip(states, unknown, strict=True)]
         )

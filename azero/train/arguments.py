@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
 import tyro
 
-from azero.config import C, load_overlay
+from azero.config import C, check_range, load_overlay
 from azero.experiment import Experiment
 from azero.settings import Config
 
@@ -46,16 +46,8 @@ class ClusterOptions:
     process; 0 leaves it the devices it sees."""
 
     def __post_init__(self) -> None:
-        for name in ("workers", "worker_cpus"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"--{name.replace('_', '-')} is at least 1, not {getattr(self, name)}"
-                )
-        for name in ("worker_gpus", "worker_tpus", "learner_gpus"):
-            if getattr(self, name) < 0:
-                raise ValueError(
-                    f"--{name.replace('_', '-')} is at least 0, not {getattr(self, name)}"
-                )
+        check_range(self, "--", "workers worker_cpus", 1)
+        check_range(self, "--", "worker_gpus worker_tpus learner_gpus", 0)
 
 
 @dataclass(frozen=True)

@@ -52,19 +52,9 @@ def run_experiment(
     from_checkpoint: int | None = None,
     flags: str = "",
 ) -> int:
-    """Join the other processes, where there are any, and run an experiment's stage.
-
-    Args:
-      experiment: its name and title.
-      config: its settings.
-      workdir: the run's directory.
-      make_stage: makes the stage.
-      console: for output; None is the standard output.
-      from_checkpoint: the checkpoint to go back to; None is the newest.
-      flags: further flags of the command that continues the run, in addition to --workdir.
-
-    Returns:
-      The exit status.
+    """Join the other processes, where there are any, and run an experiment's stage; return its exit
+    status. The run goes back to `from_checkpoint`, if one is given. `flags` are further flags of
+    the command that continues the run, in addition to --workdir.
 
     Raises:
       ValueError: settings do not fit each other, the devices, the data, or what is in `workdir`.
@@ -81,14 +71,7 @@ def run_experiment(
         console.print(f"devices: {describe_devices()}; working directory: {workdir}")
         command = f"azero train {experiment.name} --workdir {workdir}{flags}"
         return run_stage(
-            experiment.name,
-            config,
-            workdir,
-            make_stage,
-            console,
-            line,
-            from_checkpoint,
-            command,
+            experiment.name, config, workdir, make_stage, console, line, from_checkpoint, command
         )
 
 
@@ -102,17 +85,9 @@ def run_stage(
     from_checkpoint: int | None = None,
     command: str | None = None,
 ) -> int:
-    """Start or continue the run of a stage in `workdir`; return its exit status.
-
-    Args:
-      name: of the experiment.
-      config: its settings.
-      workdir: the run's directory, which is made.
-      make_stage: makes the stage.
-      console: for output.
-      line: links to the other processes of the run, if there are any.
-      from_checkpoint: the checkpoint to go back to; None is the newest.
-      command: command that continues the run and takes --from-checkpoint; None without one.
+    """Start or continue the run of a stage of the experiment `name` in `workdir`; return its exit
+    status. `line` links to the other processes of the run, if there are any; `command` continues
+    the run and takes --from-checkpoint, if there is one.
 
     Raises:
       The same as `run_experiment`.
@@ -194,11 +169,7 @@ def _run_iterations(
 
 
 def _run_iteration(
-    stage: Stage[S],
-    iterate: Iterate[S],
-    state: S,
-    metrics: MetricsWriter,
-    progress: Progress,
+    stage: Stage[S], iterate: Iterate[S], state: S, metrics: MetricsWriter, progress: Progress
 ) -> None:
     """Run one iteration, showing its events and recording its row of metrics."""
     started, is_first, row = time.monotonic(), state.iteration == 0, Row()

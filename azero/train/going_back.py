@@ -125,13 +125,8 @@ def _move(path: Path, directory: Path) -> None:
 
 @contextlib.contextmanager
 def explain_divergence(workdir: Path, command: str | None, stop: StopRequest) -> Iterator[None]:
-    """Add to a FloatingPointError the iteration in which it occurred, and how to continue.
-
-    Args:
-      workdir: the run's directory.
-      command: that continues the run and takes --from-checkpoint; None where there is none.
-      stop: knows the current activity of the run.
-    """
+    """Add to a FloatingPointError the iteration in which it occurred, and how to continue: with
+    `command`, which takes --from-checkpoint, if there is one."""
     try:
         yield
     except FloatingPointError as error:

@@ -28,11 +28,7 @@ def agree_on_settings(config: Config) -> Config:
       ValueError: it is not; the settings that differ from the lead's are named.
     """
     run = dataclasses.replace(
-        config.run,
-        coordinator=None,
-        coordinator_bind=None,
-        num_processes=None,
-        process_id=None,
+        config.run, coordinator=None, coordinator_bind=None, num_processes=None, process_id=None
     )
     config = dataclasses.replace(config, run=run)
     if jax.process_count() > 1:

@@ -49,12 +49,8 @@ def restore_learner(checkpointer: Checkpointer, state: S) -> S:
 
 
 def save_learner(checkpointer: Checkpointer, state: State, games: int) -> None:
-    """Save the state of a learner.
-
-    Args:
-      checkpointer: the checkpoints of the run.
-      state: after whole iterations.
-      games: number of games it has learned from, for `list_checkpoints`.
+    """Save the state of a learner after whole iterations; `games`, the number it has learned from,
+    is for `list_checkpoints`.
 
     Raises:
       CheckpointError: the save before this one failed.
@@ -247,8 +243,7 @@ def print_checkpoints(workdir: Path) -> None:
 
 
 def _redistribute(
-    restored: Restored,
-    num_games: int,
+    restored: Restored, num_games: int
 ) -> tuple[dict[str, HostArray], dict[str, int], list[ShardName]]:
     """Return this process's share of the state of a different number of processes.
 

@@ -14,8 +14,7 @@ def test_figures() -> None:
         assert row["bytes per position"] == pytest.approx(
             16 + frame + 4 * replay.VISITED[row["board"]], rel=0.02
         )
-        assert (
-            row["bytes on disk"] <= row["bytes per position"] + 40
-        )  # small shards: headers weigh more
+        # small shards: headers weigh more
+        assert row["bytes on disk"] <= row["bytes per position"] + 40
         assert row["sampled from memory"] > row["sampled from files"] / 2
         assert 0 <= row["learner waits"] <= 1

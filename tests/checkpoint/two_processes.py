@@ -43,9 +43,8 @@ def main() -> None:
             {"mine": np.full(3, 10 * PROCESS + iteration)},
             {"shard": PROCESS},
         )
-        state = increment(
-            state
-        )  # A program with devices of both processes runs while the save does.
+        # A program with devices of both processes runs while the save does.
+        state = increment(state)
     checkpointer.wait()
     if sys.argv[4:] == ["damage"] and PROCESS == 1:
         (WORKDIR / "checkpoints" / "hosts" / "2.p001.host").unlink()

@@ -27,13 +27,7 @@ from azero.games.table import make
 from azero.search.search import SearchOutput
 from azero.selfplay.selfplay import make_selfplay, to_host
 from azero.selfplay.settings import SelfplayConfig
-from azero.selfplay.targets import (
-    MAX_VISITS,
-    dense_policy,
-    policy_room,
-    policy_words,
-    words_of,
-)
+from azero.selfplay.targets import MAX_VISITS, dense_policy, policy_room, policy_words, words_of
 from azero.selfplay.trajectory import Assembler, Games, select_games
 
 

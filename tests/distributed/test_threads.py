@@ -57,9 +57,8 @@ def programs() -> Iterator[Programs]:
     logger = logging.getLogger("jax")
     logger.addHandler(handler)
     jax.clear_caches()
-    jax.config.update(
-        "jax_log_compiles", True
-    )  # in all threads; the context manager of the same name is for one
+    # in all threads; the context manager of the same name is for one
+    jax.config.update("jax_log_compiles", True)
     yield handler
     jax.config.update("jax_log_compiles", False)
     logger.removeHandler(handler)

@@ -1,4 +1,4 @@
-"""Written GTP dialogues: reading, running, and writing them anew.
+"""Written GTP dialogues.
 
 A dialogue is a text file. A line that begins with "> " is sent, with Python's backslash escapes for
 what cannot be printed; the lines after it, up to the next "> ", are the answer, where "<...>"
@@ -7,7 +7,6 @@ headings.
 """
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,16 +49,3 @@ def read_dialogue(path: Path) -> list[Exchange]:
             answer.append(line)
     close()
     return exchanges
-
-
-def write_dialogue(commands: list[str], ask: Callable[[bytes], str]) -> str:
-    """Return a dialogue of what is answered now; a person must read it before it becomes a test."""
-    lines = []
-    for command in commands:
-        if command.startswith("## "):
-            lines += ["", command]
-            continue
-        exchange = Exchange(0, command, "")
-        answer = ask(exchange.raw)
-        lines += [f"> {command}", answer.removesuffix("\n\n") or NOTHING]
-    return "\n".join(lines).strip() + "\n"

@@ -59,9 +59,8 @@ def test_analysis_has_the_forms_that_programs_read(client) -> None:
         0 <= move["winrate"] <= 10_000 for move in moves
     )
     assert all(move["pv"][0] == move["move"] and move["visits"] > 0 for move in moves)
-    priors = sum(
-        move["prior"] for move in moves
-    )  # of the moves visited so far: on a busy machine not all
+    # of the moves visited so far: on a busy machine not all
+    priors = sum(move["prior"] for move in moves)
     assert 0 < priors < 10_500 and (priors > 9_500 or len(moves) < 26)
     totals = [sum(move["visits"] for move in parse_lz(report)) for report in reports]
     assert totals == sorted(totals) and totals[-1] > totals[0]

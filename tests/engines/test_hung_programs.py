@@ -6,6 +6,7 @@ import signal
 import time
 import tracemalloc
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -45,7 +46,7 @@ def bounds() -> Iterator[None]:
     ],
 )
 def test_a_program_that_never_stops_talking(command: list[str], says: str) -> None:
-    with GtpProgram(command) as gtp, pytest.raises(PlayerError, match=says) as error:
+    with closing(GtpProgram(command)) as gtp, pytest.raises(PlayerError, match=says) as error:
         gtp.ask("name", timeout=0.7)
     assert len(str(error.value)) < 1000
 
@@ -69,7 +70,7 @@ def test_a_program_that_is_stopped_and_does_not_read() -> None:
 
 
 def test_a_stopped_program_is_silent_and_killed() -> None:
-    with GtpProgram(["cat"]) as gtp:
+    with closing(GtpProgram(["cat"])) as gtp:
         os.kill(gtp._program._process.pid, signal.SIGSTOP)
         with pytest.raises(PlayerError, match="no answer in time to 'name'"):
             gtp.ask("name", timeout=0.3)

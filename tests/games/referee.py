@@ -3,7 +3,6 @@ with azero."""
 
 from __future__ import annotations
 
-Point = tuple[int, int]
 Board = tuple[int, ...]
 
 

@@ -36,8 +36,7 @@ def raw_outputs(network: Path, games: Sequence[Sequence[tuple[int, int]]]) -> li
     assert "?" not in done.stdout, done.stdout[-1000:]
     number = r" *\d+"
     maps = re.findall(
-        rf"((?:{number}){{361}})\s*pass: (\d+)\s*winrate: ([\d.]+)",
-        done.stderr.replace("\n", " "),
+        rf"((?:{number}){{361}})\s*pass: (\d+)\s*winrate: ([\d.]+)", done.stderr.replace("\n", " ")
     )
     return [
         Raw(np.array([*_from_top(points), int(passing)]), float(winrate))

@@ -266,10 +266,7 @@ def test_forty_blocks_of_256_filters_fit_into_memory(tmp_path: Path) -> None:
     file = tmp_path / "forty.txt"
     write_numbers(file, 1, (draw.random(n, np.float32) / n**0.5 for n in layout.counts()))
     done = subprocess.run(
-        [sys.executable, "-c", FORTY_BLOCKS, str(file)],
-        capture_output=True,
-        text=True,
-        timeout=850,
+        [sys.executable, "-c", FORTY_BLOCKS, str(file)], capture_output=True, text=True, timeout=850
     )
     assert done.returncode == 0, done.stderr[-2000:]
     visits, megabytes = map(int, done.stdout.split())

@@ -38,10 +38,7 @@ SIZES = {
     "train_dtype": "float32",
     "inference_dtype": "float32",
 }
-GO, CHESS = (
-    GameConfig.default("go").replace(size=(5, 7)),
-    GameConfig.default("chess"),
-)
+GO, CHESS = (GameConfig.default("go").replace(size=(5, 7)), GameConfig.default("chess"))
 FAMILIES: dict[str, tuple[GameConfig, ConvolutionalConfig]] = {
     "dual-res": (GO, ResNetConfig(**SIZES)),
     "dual-conv": (GO, ResNetConfig(tower="conv", **SIZES)),

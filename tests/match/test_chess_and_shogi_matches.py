@@ -80,10 +80,7 @@ def test_programs_play_and_every_game_is_written(tmp_path: Path, game: str) -> N
         assert [
             (record.tags["White"], record.tags["Black"], record.result, record.tags["Termination"])
             for record in read
-        ] == [
-            ("good", "resign", "1-0", "normal"),
-            ("resign", "good", "0-1", "normal"),
-        ]
+        ] == [("good", "resign", "1-0", "normal"), ("resign", "good", "0-1", "normal")]
     else:
         read = [next(record_files.read_games(path)) for path in files]
         assert [(record.black, record.white, record.winner, record.ending) for record in read] == [
@@ -146,11 +143,8 @@ def test_endings_of_shogi_in_csa() -> None:
     [
         ("usi", None, "with an entering-king rule (27 points)"),
         ("usi", False, "without an entering-king rule"),
-        (
-            "random-net:shogi?blocks=1&filters=8",
-            None,
-            "without an entering-king rule",
-        ),  # as AlphaZero's matches
+        # as AlphaZero's matches
+        ("random-net:shogi?blocks=1&filters=8", None, "without an entering-king rule"),
         ("random-net:shogi?blocks=1&filters=8", True, "with an entering-king rule (27 points)"),
     ],
 )

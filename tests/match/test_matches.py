@@ -24,12 +24,7 @@ from azero.games.go.sgf import read_games
 from azero.games.table import make
 from azero.match import batched, compiled
 from azero.match.arena import evaluation_row
-from azero.match.directory import (
-    MatchDirectory,
-    read_match,
-    read_match_games,
-    read_match_result,
-)
+from azero.match.directory import MatchDirectory, read_match, read_match_games, read_match_result
 from azero.match.games import MatchGame
 from azero.match.matches import play_match
 from azero.match.openings import read_openings

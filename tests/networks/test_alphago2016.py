@@ -39,11 +39,12 @@ def test_the_value_network_has_the_published_layers():
     params = parameters("value2016")
     assert params["first"]["kernel"].shape == (5, 5, 49, 192)
     assert params["layers"]["kernel"].shape[0] == 11  # layers 2 to 12
+    # layers 13, 14 and the output
     assert [params[name]["kernel"].shape for name in ("head", "hidden", "value")] == [
         (192, 1),
         (361, 256),
         (256, 1),
-    ]  # layers 13, 14 and the output
+    ]
     count = sum(leaf.size for leaf in jax.tree.leaves(params))
     assert (
         count

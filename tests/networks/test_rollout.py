@@ -29,9 +29,8 @@ def test_the_groups_have_the_published_sizes():
         8192,
     ]
     assert sizes["self_atari"] == 1 and sizes["distance"] + sizes["distance_before"] == 34
-    assert (
-        sizes["response_pattern"] == sizes["pattern"] == sizes["diamond"] == 2**16
-    )  # hashed: 32,207, 69,338 and 32,207 in the paper
+    # hashed: 32,207, 69,338 and 32,207 in the paper
+    assert sizes["response_pattern"] == sizes["pattern"] == sizes["diamond"] == 2**16
 
 
 def test_a_logit_is_the_sum_of_its_weights():

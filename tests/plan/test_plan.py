@@ -196,9 +196,8 @@ def test_memory_is_what_a_compile_of_its_own_says(small: Compiled) -> None:
 
 
 def test_published_games_give_the_length_of_a_game() -> None:
-    assert game_length(load("go19")) == pytest.approx(
-        234, abs=1
-    )  # 2,048 games x 80 moves x 7,000 iterations / 4.9 million
+    # 2,048 games x 80 moves x 7,000 iterations / 4.9 million
+    assert game_length(load("go19")) == pytest.approx(234, abs=1)
     assert game_length(load("chess")) == pytest.approx(104, abs=1)
 
 

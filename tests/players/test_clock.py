@@ -43,18 +43,12 @@ def test_the_longest_move(clock: Clock, limit: float | None) -> None:
         (ABSOLUTE, 600.1, None),
         (FISCHER, 10.0, FISCHER._replace(main_seconds=52.0)),
         (JAPANESE, 40.0, JAPANESE._replace(main_seconds=60.0)),
-        (
-            JAPANESE,
-            120.0,
-            JAPANESE._replace(main_seconds=0.0),
-        ),  # 20 s of the first period, which starts over
+        # 20 s of the first period, which starts over
+        (JAPANESE, 120.0, JAPANESE._replace(main_seconds=0.0)),
         (JAPANESE, 135.0, JAPANESE._replace(main_seconds=0.0, periods=2)),  # one period is used up
         (JAPANESE._replace(main_seconds=0.0), 65.0, JAPANESE._replace(main_seconds=0.0, periods=1)),
-        (
-            JAPANESE._replace(main_seconds=0.0),
-            90.0,
-            JAPANESE._replace(main_seconds=0.0, periods=1),
-        ),  # to the last moment
+        # to the last moment
+        (JAPANESE._replace(main_seconds=0.0), 90.0, JAPANESE._replace(main_seconds=0.0, periods=1)),
         (JAPANESE._replace(main_seconds=0.0), 90.1, None),
         (CANADIAN, 60.0, CANADIAN._replace(main_seconds=40.0)),
         (CANADIAN, 120.0, CANADIAN._replace(main_seconds=0.0, period_left=280.0, moves_left=24)),
@@ -80,12 +74,8 @@ def test_what_is_left_after_a_move(clock: Clock, seconds: float, after: Clock | 
         (ABSOLUTE, 200, 361, 600 / (361 / 6) - LAG_SECONDS),  # never fewer than 60
         (ABSOLUTE, 0, 81, 600 / (0.7 * 81 / 2) - LAG_SECONDS),
         (ABSOLUTE, 40, 25, 600 / 10 - LAG_SECONDS),  # nor than 10
-        (
-            ABSOLUTE._replace(main_seconds=0.2),
-            300,
-            361,
-            0.02,
-        ),  # less than the lag: as short as can be
+        # less than the lag: as short as can be
+        (ABSOLUTE._replace(main_seconds=0.2), 300, 361, 0.02),
         (ABSOLUTE._replace(main_seconds=0.01), 300, 361, 0.005),
         (FISCHER, 0, 81, 60 / (0.7 * 81 / 2) + 2 - LAG_SECONDS),
         (JAPANESE, 0, 361, 30.0),  # as much as a period allows anyway

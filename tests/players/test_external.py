@@ -3,6 +3,8 @@
 import os
 import sys
 import time
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,12 +12,14 @@ from needs import require_program
 from nim_game import Nim, nim_search
 from search_player import SearchPlayer
 
+from azero.games.go.settings import GoConfig
 from azero.games.table import make
 from azero.match.external import Pairing, gnu_go_command, parse_score, play_games
 from azero.match.referee import play_game
-from azero.players.external import GtpPlayer, GtpProgram, program_player
+from azero.players.external import GtpPlayer, GtpProgram, MakePlayer
 from azero.players.player import Clock, PlayerError
 from azero.players.program import find_program
+from azero.players.program_specs import GtpSpec, program_maker
 from azero.search.leaf import uniform_leaf
 from azero.search.settings import PuctConfig
 
@@ -89,6 +93,13 @@ def test_refusing_our_move_loses_and_resigning_is_no_failure() -> None:
     )
 
 
+def make_player(
+    name: str, command: Sequence[str], timeout: float, first_seed: int = 0
+) -> MakePlayer:
+    rules = GoConfig(size=(5,), komi=0.5)
+    return program_maker(GtpSpec(tuple(command)), name, rules, timeout, first_seed)
+
+
 def test_a_missing_program_is_named() -> None:
     with pytest.raises(ValueError, match="no program 'no-such-go' on PATH or in /usr/games"):
         find_program("no-such-go")
@@ -96,7 +107,7 @@ def test_a_missing_program_is_named() -> None:
 
 def test_a_program_that_will_not_quit_is_killed_with_its_children() -> None:
     began = time.monotonic()
-    with GtpProgram(_command("stubborn")) as program:
+    with closing(GtpProgram(_command("stubborn"))) as program:
         assert program.ask("name") == ""
         process = program._program._process
     assert process.returncode == -9 and time.monotonic() - began < 8
@@ -124,7 +135,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def test_games_are_played_in_threads_and_every_game_has_its_seed() -> None:
-    script = program_player("script", [*_command("good"), "{seed}"], 5, 0.5, 10.0, first_seed=4)
+    script = make_player("script", [*_command("good"), "{seed}"], 10.0, first_seed=4)
     assert script(3).command[-1] == "7"  # type: ignore[attr-defined]
     makers = [(lambda number: SearchPlayer(nim_search, 1), script)] * 2
     games = sorted(
@@ -147,10 +158,7 @@ def test_games_are_played_in_threads_and_every_game_has_its_seed() -> None:
 
 def test_an_opening_is_told_to_both_and_counted() -> None:
     makers = [
-        (
-            program_player("script", _command("good"), 5, 0.5, 10.0, 0),
-            lambda number: SearchPlayer(nim_search, 1),
-        )
+        (make_player("script", _command("good"), 10.0), lambda number: SearchPlayer(nim_search, 1))
     ]
     (game,) = play_games(Nim(7), makers, [Pairing(1, 3, (0, 1))])
     # 7, take one, take two: four left, and the script takes one.
@@ -161,7 +169,7 @@ def test_an_opening_is_told_to_both_and_counted() -> None:
     ) == (3, 2, len(game.actions) - 2)
     (refused,) = play_games(
         Nim(7),
-        [(program_player("script", _command("refuses"), 5, 0.5, 10.0, 0), makers[0][1])],
+        [(make_player("script", _command("refuses"), 10.0), makers[0][1])],
         [Pairing(1, 1, (0,))],
     )
     assert (
@@ -179,7 +187,7 @@ def test_a_failure_of_one_thread_ends_the_match() -> None:
     makers = [
         (broken, broken),
         (
-            program_player("script", _command("silent"), 5, 0.5, 60.0, 0),
+            make_player("script", _command("silent"), 60.0),
             lambda number: SearchPlayer(nim_search, 1),
         ),
     ]
@@ -213,7 +221,7 @@ def test_drawn_moves_make_games_differ() -> None:
 def test_gnu_go_answers() -> None:
     require_program("gnugo")
     command = [word.replace("{seed}", "1") for word in gnu_go_command(1)]
-    with GtpProgram(command) as program:
+    with closing(GtpProgram(command)) as program:
         assert program.ask("name") == "GNU Go"
         for setting in ("boardsize 5", "komi 0.5", "clear_board"):
             program.ask(setting)
@@ -227,7 +235,7 @@ def test_gnu_go_beats_a_search_that_knows_nothing() -> None:
     game = make("go", size=5, komi=0.5)
     search = PuctConfig(num_simulations=4, dirichlet_fraction=0.0).build(game, uniform_leaf(game))
     ours = SearchPlayer(search, ())
-    makers = [(lambda number: ours, program_player("GNU Go", gnu_go_command(1), 5, 0.5, 60.0, 0))]
+    makers = [(lambda number: ours, make_player("GNU Go", gnu_go_command(1), 60.0))]
     for played in play_games(game, makers, [Pairing(1), Pairing(2)]):
         assert not played.failed and played.ending in ("played out", "GNU Go resigns"), (
             played.ending

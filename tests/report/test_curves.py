@@ -23,7 +23,7 @@ def test_a_picture_of_a_run(tmp_path: Path) -> None:
                     "seconds": 2.0,
                 }
             )
-        writer.event_row(evaluation_row(2, 0, MatchResult(Tally(9, 0, 1), Tally(8, 1, 1))))
+        writer.event(**evaluation_row(2, 0, MatchResult(Tally(9, 0, 1), Tally(8, 1, 1))))
     save_curves(tmp_path, tmp_path / "curves.svg")
     picture = (tmp_path / "curves.svg").read_text()
     assert (

@@ -87,10 +87,8 @@ def test_a_whole_run_is_on_the_page(tmp_path: Path) -> None:
     with MetricsWriter(tmp_path) as writer:
         for iteration in range(1, 6):
             writer.write({**_row(iteration), "resign_threshold": NEVER})
-        writer.event_row(evaluation_row(2, 0, MatchResult(Tally(9, 0, 1), Tally(8, 1, 1))))
-        writer.event_row(
-            evaluation_row(4, 2, MatchResult(Tally(6, 0, 4), Tally(6, 0, 4)), passed=True)
-        )
+        writer.event(**evaluation_row(2, 0, MatchResult(Tally(9, 0, 1), Tally(8, 1, 1))))
+        writer.event(**evaluation_row(4, 2, MatchResult(Tally(6, 0, 4), Tally(6, 0, 4)), True))
         writer.event("checkpoint", 4, path="checkpoints/4")
     games = [
         StoredGame(
@@ -186,7 +184,7 @@ def play_match(directory: Path, first: str, second: str, rewards: list[float]) -
 def test_matches_with_other_players_are_shown_with_losses(tmp_path: Path) -> None:
     with MetricsWriter(tmp_path) as writer:
         writer.write(_row(1))
-        writer.event_row(evaluation_row(2, 0, MatchResult(Tally(9, 0, 1), Tally(8, 1, 1))))
+        writer.event(**evaluation_row(2, 0, MatchResult(Tally(9, 0, 1), Tally(8, 1, 1))))
     play_match(tmp_path / "gnugo", "go5", "GNU <Go>", [-1.0, -1.0, 0.0, 1.0])
     play_match(tmp_path / "matches" / "pachi", "go5", "Pachi", [])
     page, checker = _check(write_report(tmp_path, tmp_path / "pages" / "here.html"))

@@ -66,6 +66,5 @@ def test_the_averaged_leaf_is_the_mean_over_the_eight_views() -> None:
     np.testing.assert_allclose(
         logits, np.tile([0.25, 0, 0.25, 0, 0, 0, 0.25, 0, 0.25], (3, 1)), atol=1e-6
     )
-    np.testing.assert_allclose(
-        values, np.full(3, 0.25), atol=1e-6
-    )  # X, who is to move, stands in one corner of four
+    # X, who is to move, stands in one corner of four
+    np.testing.assert_allclose(values, np.full(3, 0.25), atol=1e-6)

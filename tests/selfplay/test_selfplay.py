@@ -139,9 +139,10 @@ def test_strays_are_legal_and_end_with_the_opening(target):
         for ply, action in enumerate(chunk.action[:5, slot]):  # no game ends before
             legal = np.asarray(GAME.legal_action_mask(state))
             assert legal[action]
+            # what is learned is the search's
             assert split_words(chunk.policy[ply, slot])[0].tolist() == [
                 a if a == np.argmax(legal) else -1 for a in range(9)
-            ]  # what is learned is the search's
+            ]
             strays[ply] += action != np.argmax(legal)
             assert chunk.is_random[ply, slot] or action == np.argmax(legal) or target == "result"
             state = GAME.step(state, jnp.int32(action))

@@ -18,9 +18,8 @@ def pack_decorrelated(games: Decorrelated, first_number: int) -> tuple[HostArray
     """
     taken = np.flatnonzero(games.is_taken)
     num_frames = games.frames.shape[1]
-    frames = games.frames[
-        taken, ::-1
-    ]  # oldest first; zeros before the start of the game are never read
+    # oldest first; zeros before the start of the game are never read
+    frames = games.frames[taken, ::-1]
     to_play = games.to_play[taken, None] ^ (np.arange(num_frames)[::-1] % 2).astype(np.uint8)
     packed = games_without_targets(
         frames.reshape(-1, frames.shape[-1]),

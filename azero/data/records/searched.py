@@ -12,7 +12,7 @@ import numpy as np
 from azero.data.records.dataset import Dataset
 from azero.data.records.filters import SPLITS, Filters, Fractions
 from azero.data.run_files import read_config
-from azero.data.shard import Positions, parse_shard_path, read_shard, row_dtype, with_margin
+from azero.data.shard import Positions, read_replay, row_dtype, with_margin
 from azero.games.game import Game
 from azero.games.go.rules import Go
 from azero.games.go.settings import GoConfig
@@ -24,15 +24,11 @@ _FRACTIONS = Fractions(validation=0.05, test=0.05)
 
 
 def export_searches(workdir: Path, out: Path, last: int | None = None) -> int:
-    """Write the games in the replay of a run as a data set in a new directory.
+    """Write the games in the replay of a run, or only its `last` ones, as a data set in a new
+    directory.
 
     A game's split is decided by a hash of its moves, as for recorded games. Targets of auxiliary
     heads are left out.
-
-    Args:
-      workdir: the directory of the run.
-      out: the directory of the data set.
-      last: only so many newest games.
 
     Returns:
       The number of games.
@@ -52,22 +48,18 @@ def export_searches(workdir: Path, out: Path, last: int | None = None) -> int:
             f"the games of {workdir} have komis of their own (game.planes {board.num_planes}), "
             "which a data set does not keep"
         )
-    paths = sorted(
-        (workdir / "replay").glob("games-p*.shard"), key=lambda path: parse_shard_path(path)[::-1]
-    )
-    room, has_auxiliary = policy_room(cast(Game, board)), config.learner.needs_auxiliary_targets
-    shards = [
-        read_shard(path, None, board.name, board.frame_words, room, has_auxiliary) for path in paths
-    ]
-    left_out = max(0, sum(len(games) for _, games in shards) - last) if last is not None else 0
-    if sum(len(games) for _, games in shards) <= left_out:
+    game = cast(Game, board)
+    shards = list(read_replay(workdir, game, config.learner.needs_auxiliary_targets))
+    total = sum(len(games) for _, _, games in shards)
+    left_out = max(0, total - last) if last is not None else 0
+    if total <= left_out:
         raise ValueError(f"{workdir} has no games in its replay")
     filters = Filters(size=rules.size, superko=rules.superko, suicide=rules.suicide)
     dataset = Dataset.create(out, filters, _FRACTIONS, has_searches=True)
     if any(dataset.shards(split) for split in SPLITS):
         raise ValueError(f"{out} holds a data set; take another directory, or delete it")
     count = 0
-    for path, (positions, games) in zip(paths, shards, strict=True):
+    for path, positions, games in shards:
         kept = np.arange(len(games)) >= left_out
         left_out -= min(left_out, len(games))
         splits = _splits(positions.rows, games)
@@ -75,7 +67,7 @@ def export_searches(workdir: Path, out: Path, last: int | None = None) -> int:
             chosen = kept & (splits == split)
             if chosen.any():
                 names = [f"{path.name} game {number}" for number in games["number"][chosen]]
-                part = _select(positions, games, chosen, room)
+                part = _select(positions, games, chosen, policy_room(game))
                 dataset.append_packed(split, part, games[chosen], names)
                 count += len(names)
     return count

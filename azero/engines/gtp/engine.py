@@ -42,10 +42,7 @@ class GtpEngine(ServedGame["GoGame"]):
     protocol prescribes, never a crash."""
 
     def __init__(
-        self,
-        game: GoGame | Background[GoGame],
-        settings: Settings,
-        write: Callable[[str], None],
+        self, game: GoGame | Background[GoGame], settings: Settings, write: Callable[[str], None]
     ) -> None:
         """Serve `game`, which may still be loading: questions about the engine itself are answered
         meanwhile. Answers go to `write`."""

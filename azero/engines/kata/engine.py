@@ -36,20 +36,11 @@ class AnalysisEngine(ServedGame["GoGame"]):
     different threads."""
 
     def __init__(
-        self,
-        game: GoGame | Background[GoGame],
-        write: Callable[[str], None],
-        *,
-        visits: int = 400,
+        self, game: GoGame | Background[GoGame], write: Callable[[str], None], *, visits: int = 400
     ) -> None:
-        """Make an engine that answers through `write`.
-
-        Args:
-          game: sets up the positions; not shared. It may still be loading: commands about the
-            engine itself are answered meanwhile.
-          write: takes lines, from two threads.
-          visits: of queries that do not say.
-        """
+        """Make an engine that answers through `write`, which takes lines from two threads. `game`
+        sets up the positions; it may still be loading: commands about the engine itself are
+        answered meanwhile. `visits` are for queries that do not say."""
         super().__init__(game)
         self._write = write
         self._defaults = {"maxVisits": visits, "reportAnalysisWinratesAs": "BLACK"}

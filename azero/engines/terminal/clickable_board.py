@@ -38,13 +38,8 @@ class ClickableBoard:
     def __init__(
         self, widgets: ModuleType, session: Session, limits: Limits, *, human: int = 0
     ) -> None:
-        """Set the board up; if the thinker moves first, it does.
-
-        Args:
-          widgets: the module ipywidgets, which is an optional extra.
-          session: of the game that is to be played.
-          limits: of the network's thinking.
-          human: 0 if the person moves first, else 1.
+        """Set the board up with the module ipywidgets, an optional extra; if the thinker moves
+        first (`human` is 1), it does, within `limits`.
 
         Raises:
           ValueError: the game's moves are more than a point.

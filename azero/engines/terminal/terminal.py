@@ -46,15 +46,8 @@ class Terminal:
         human: int = 0,
         show: Callable[[Position], None] | None = None,
     ) -> None:
-        """Prepare a game.
-
-        Args:
-          session: of the game that is to be played.
-          limits: of the network's thinking, for its moves and for hints.
-          console: where to write.
-          human: 0 if the person moves first, else 1.
-          show: shows a position; None prints the board.
-        """
+        """Prepare a game. `limits` are those of the network's moves and of hints; `human` is 0 if
+        the person moves first, else 1; `show` shows a position, by default printing the board."""
         self._session = session
         self._limits = limits
         self._console = console

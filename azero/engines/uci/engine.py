@@ -211,9 +211,7 @@ class UciEngine(ServedGame["MoveGame"]):
         search = SearchControl(
             self._lines,
             self.handle,
-            is_endless=request.is_infinite,
-            ponders=request.ponders,
-            seconds=None,
+            waits=request.is_infinite or request.ponders,
             depth=request.depth,
             is_closed=lambda: self._write.is_closed,
         )

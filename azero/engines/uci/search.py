@@ -16,30 +16,20 @@ class SearchControl:
         lines: LineReader,
         handle: Callable[[InputLine], None],
         *,
-        is_endless: bool,
-        ponders: bool,
-        seconds: float | None,
+        waits: bool,
         depth: int | None,
         is_closed: Callable[[], bool],
     ) -> None:
-        """Begin to count the time.
-
-        Args:
-          lines: input; what waits there is handled between batches.
-          handle: carries out a line; it may call `stop` and `ponderhit`.
-          is_endless: only `stop` ends the search.
-          ponders: only `stop` ends it before `ponderhit`.
-          seconds: to think; None is without limit. After `ponderhit` they are counted from there.
-          depth: mean length of the descents at which the search ends; None for no limit.
-          is_closed: whether the reader is gone.
-        """
+        """Begin to count the time. What waits in `lines` goes to `handle` between batches, which
+        may call `stop` and `ponderhit`. With `waits` only `stop` ends the search, before
+        `ponderhit`; `depth` is the mean length of the descents at which it ends."""
         self.depth = 0.0
         """Mean length of the descents, as last reported."""
         self._lines = lines
         self._handle = handle
-        self._is_endless = is_endless
-        self._waits = is_endless or ponders
-        self._seconds = seconds
+        self._waits = waits
+        self._seconds: float | None = None
+        self._is_endless = False
         self._most_depth = depth
         self._is_closed = is_closed
         self._is_stopped = False
@@ -51,7 +41,8 @@ class SearchControl:
         self._is_stopped = True
 
     def limit(self, seconds: float | None, is_endless: bool) -> None:
-        """Set what was not known when the time began to count: both as at the start."""
+        """Set what was not known when the time began to count: the seconds to think, None without
+        limit, from `ponderhit` on; and whether only `stop` ends the search."""
         self._seconds, self._is_endless = seconds, is_endless
         self._waits |= is_endless
 

@@ -151,15 +151,10 @@ class GoAdapter:
         stated: str = "",
         comments: Sequence[str] = (),
     ) -> str:
-        """Return a game from the first position of this one as SGF.
-
-        Args:
-          moves: colour and action of each.
-          outcome: how it ended, if it did here.
-          players: names of the first and the second mover.
-          stated: the result in the record from which it was opened, which goes before `outcome`.
-          comments: comments of the moves, empty for none.
-        """
+        """Return a game from the first position of this one as SGF: colour and action of each move,
+        how it ended, if it did here, the names of the first and the second mover, and comments of
+        the moves, empty for none. `stated`, the result in the record that was opened, goes before
+        `outcome`."""
         counted = "" if outcome is None else format_result(rewards_of(outcome), outcome.reason)
         opened = self._opened and dataclasses.replace(self._opened, comments=tuple(comments))
         return go_record.format_game(self.game, stated or counted, players, moves, opened) + "\n"

@@ -4,11 +4,11 @@ response."""
 from __future__ import annotations
 
 import hmac
-import json
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -60,10 +60,16 @@ class Guard:
         try:
             given = self._check(scope)
         except Refusal as refusal:
-            await _answer(send_with_headers, refusal.status, str(refusal))
+            answer = JSONResponse({"error": str(refusal)}, refusal.status)
+            await answer(scope, receive, send_with_headers)
             return
         if given is not None:
-            await _redirect(send_with_headers, scope["path"], given)
+            # The token would stay in the browser's history.
+            cookie = f"{COOKIE}={given}; Path=/; HttpOnly; SameSite=Strict"
+            redirect = RedirectResponse(
+                "/" + scope["path"].lstrip("/"), 303, {"set-cookie": cookie}
+            )
+            await redirect(scope, receive, send_with_headers)
             return
         await self._app(scope, receive, send_with_headers)
 
@@ -111,19 +117,3 @@ def _cookie(header: str) -> str:
     except CookieError:
         return ""
     return "" if morsel is None else morsel.value
-
-
-async def _answer(send: Send, status: int, message: str) -> None:
-    body = json.dumps({"error": message}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
-
-
-async def _redirect(send: Send, path: str, token: str) -> None:
-    """Redirect to the address without the token, which would stay in the browser's history."""
-    cookie = f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict"
-    target = "/" + path.lstrip("/")
-    headers = [(b"location", target.encode("ascii", "replace")), (b"set-cookie", cookie.encode())]
-    await send({"type": "http.response.start", "status": 303, "headers": headers})
-    await send({"type": "http.response.body", "body": b""})

@@ -19,8 +19,6 @@ from azero.games.game import Game
 from azero.games.go.rules import Go
 from azero.games.go.scoring import status as go_status
 from azero.games.position import Position
-from azero.players.clock import Clock
-from azero.players.player import Decision, Move
 from azero.players.points import PointsEstimate
 from azero.players.specs import ThinkerSpec, load_any_thinker
 from azero.players.thinking import Analysis, Limits, ThinkOptions, empty_analysis
@@ -116,7 +114,7 @@ class Network:
             self._loading = self._warm = None
             players, self._players = list(self._players), OrderedDict()
         for player in players:
-            player.forget()
+            player.reset()
 
     @property
     def state(self) -> str:
@@ -164,7 +162,7 @@ class Network:
             left = len(self._players) - self.limits.trees
             forgotten = [self._players.popitem(last=False)[0] for _ in range(left)]
         for other in forgotten:
-            other.forget()
+            other.reset()
 
 
 class GamePlayer:
@@ -177,13 +175,9 @@ class GamePlayer:
         self._is_early = False
         """The tree was made before all programs were compiled."""
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Drop the tree; the next search begins another."""
         self._own = None
-
-    def reset(self) -> None:
-        """Begin a new game."""
-        self.forget()
 
     def limit_memory(self, megabytes: int) -> None:
         """The network's limit holds."""
@@ -192,13 +186,6 @@ class GamePlayer:
         """Wait until it can think."""
         self._network.wait(lambda: False)
         yield
-
-    def observe(self, move: Move) -> None:
-        """Note a move; the next position contains it anyway."""
-
-    def choose(self, position: Position, clock: Clock) -> Decision:
-        """Think within the clock, and choose a move."""
-        return self._with_turn(lambda tree: tree.choose(position, clock))
 
     def _tree(self, should_stop: Callable[[], bool]) -> TreePlayer | None:
         """Wait for the network and for the turn, and return the player with this game's tree; None,

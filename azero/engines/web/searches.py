@@ -57,9 +57,7 @@ def think(game: WebGame, request: SearchRequest, push: Push, stop: threading.Eve
         root = root_estimates(game, position, request.wants_owners)
         reporter = _Reporter(game, position, root, push)
         analysis = game.session.think(
-            position,
-            request.limits,
-            ThinkOptions(stop.is_set, reporter.report, PROGRESS_SECONDS),
+            position, request.limits, ThinkOptions(stop.is_set, reporter.report, PROGRESS_SECONDS)
         )
         if stop.is_set():
             return

@@ -36,7 +36,7 @@ def serve(
     """Serve the page until Ctrl-C.
 
     Args:
-      names: players, as `azero.engines.web.service.find_player` reads them; none are all networks
+      names: players, as `azero.players.specs.parse_thinker` reads them; none are all networks
         that ship.
       host: address to bind to; one that others can reach gets a token.
       port: None is PORT, or a free one if that is taken; 0 is a free one.

@@ -33,7 +33,7 @@ from azero.games.go.sgf import GameRecord
 from azero.games.position import rules_of_record
 from azero.games.settings import GameConfig, PiecesConfig
 from azero.models.registry import list_names
-from azero.players.specs import CheckpointSpec, ThinkerSpec, parse_player, resolve
+from azero.players.specs import CheckpointSpec, ThinkerSpec, parse_thinker, resolve
 from azero.settings import Config
 
 SMALLEST, LARGEST = 5, 19
@@ -94,19 +94,6 @@ _Key = tuple[str, int | None, tuple[int, int]]
 """A player, its iteration, a board."""
 
 
-def find_player(name: str) -> ThinkerSpec:
-    """Return the player that `name` means: a network that ships, a directory with a run or a
-    network, a player as in matches.
-
-    Raises:
-      ValueError: there is no such player, or it is an external program.
-    """
-    spec = parse_player(name)
-    if not isinstance(spec, ThinkerSpec):
-        raise ValueError(f"{name} is a program with its own protocol; give one of our players")
-    return spec
-
-
 def shipped_players() -> list[str]:
     """Return the names of all networks that ship, that of the default player first."""
     default = DEFAULTS["go"]
@@ -125,7 +112,7 @@ class Service:
         self.limits = limits
         self.offers: dict[str, Offer] = {}
         for number, name in enumerate(names or shipped_players()):
-            spec, config = resolve(find_player(name))
+            spec, config = resolve(parse_thinker(name))
             self.offers[str(number)] = Offer(
                 str(number), spec, config, config.game.build(), _title(spec)
             )

@@ -20,7 +20,7 @@ from azero.games.animal_shogi import position as positions
 from azero.games.animal_shogi.position import AnimalShogiPosition
 from azero.games.animal_shogi.squares import FILES, NUM_SQUARES, RANKS, turn
 from azero.games.compass import COMPASS
-from azero.games.diagrams import diagram_rows, format_held, format_ranks
+from azero.games.diagrams import diagram_rows, format_held, format_ranks, parse_ranks
 from azero.types import Array
 
 START = "gle/1c1/1C1/ELG b - 1"
@@ -91,20 +91,8 @@ def _parse(sfen: str) -> ParsedAnimalSfen:
 
 def _parse_pieces(board: str) -> list[str]:
     """Return the letters of the twelve squares from a1, a dot for an empty one."""
-    ranks = board.replace("+C", "H").replace("+c", "h").split("/")
-    if len(ranks) != RANKS:
-        raise ValueError(f"there are {len(ranks)} ranks, not {RANKS}")
-    pieces: list[str] = []
-    for number, rank in zip(range(RANKS, 0, -1), ranks, strict=True):
-        row = "".join("." * int(letter) if letter in "123" else letter for letter in rank)
-        if wrong := set(row) - set("CEGLHceglh."):
-            raise ValueError(
-                f"rank {number} has {min(wrong)!r}; pieces are CEGLH and ceglh, numbers 1 "
-                f"to {FILES}"
-            )
-        if len(row) != FILES:
-            raise ValueError(f"rank {number} has {len(row)} squares, not {FILES}")
-        pieces = [*row, *pieces]
+    board = board.replace("+C", "H").replace("+c", "h")
+    pieces = parse_ranks(board, RANKS, FILES, "CEGLH")
     for name, lion in (("the first", "L"), ("the second", "l")):
         if pieces.count(lion) != 1:
             raise ValueError(f"{name} player has {pieces.count(lion)} lions, not one")

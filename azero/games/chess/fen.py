@@ -11,6 +11,7 @@ from azero.games.chess import legal
 from azero.games.chess.position import CLOCK_MAX, ChessPosition
 from azero.games.chess.squares import ChessSquares, mirror
 from azero.games.compass import choose, spread
+from azero.games.diagrams import parse_ranks
 from azero.games.quoting import shorten
 from azero.types import Array
 
@@ -127,22 +128,7 @@ def parse_pieces(board: str, size: int) -> list[str]:
       ValueError: it is not such a board with a king on each side, not next to each other, and no
         pawn on the first or the last rank.
     """
-    ranks = board.split("/")
-    if len(ranks) != size:
-        raise ValueError(f"there are {len(ranks)} ranks, not {size}")
-    pieces: list[str] = []
-    for number, rank in zip(range(size, 0, -1), ranks, strict=True):
-        row = "".join(
-            "." * int(letter) if letter in "12345678"[:size] else letter for letter in rank
-        )
-        if wrong := set(row) - set("PNBRQKpnbrqk."):
-            raise ValueError(
-                f"rank {number} has {min(wrong)!r}; pieces are PNBRQK and pnbrqk, numbers "
-                f"1 to {size}"
-            )
-        if len(row) != size:
-            raise ValueError(f"rank {number} has {len(row)} squares, not {size}")
-        pieces = [*row, *pieces]
+    pieces = parse_ranks(board, size, size, "PNBRQK")
     for colour, king in (("White", "K"), ("Black", "k")):
         if pieces.count(king) != 1:
             raise ValueError(f"{colour} has {pieces.count(king)} kings, not one")

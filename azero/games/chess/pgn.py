@@ -151,15 +151,9 @@ def format_pgn(
     fen: str = START,
     comments: Sequence[str] = (),
 ) -> str:
-    """Return a game as PGN text.
-
-    Args:
-      actions: legal moves, as in `azero.games.chess.moves`.
-      tags: such as White, Black, Event; those of the roster that are missing become "?".
-      result: 1-0, 0-1, 1/2-1/2 or *; see RESULTS for rewards.
-      fen: start position.
-      comments: comments of the moves, empty for none; there may be fewer than moves.
-    """
+    """Return a game of legal moves from the position `fen` as PGN text. Tags of the roster that are
+    missing become "?"; `result` is one of RESULTS or *; comments of moves are empty for none, and
+    there may be fewer than moves."""
     given = dict(tags or {}) | {"Result": result}
     if fen != START:
         given |= {"SetUp": "1", "FEN": fen}

@@ -16,7 +16,7 @@ import numpy as np
 from azero.games import bits
 from azero.games import symmetry as symmetries
 from azero.games.game import Facts, Scored
-from azero.games.go import encoding, host, setup, text
+from azero.games.go import encoding, host, text
 from azero.games.go.alphago2016 import features as features2016
 from azero.games.go.alphago2016 import patterns
 from azero.games.go.state import GoState, Superko
@@ -185,14 +185,6 @@ class Go:
         return jax.tree.map(
             jnp.asarray, host.setup_state(self, black_points, white_points, to_play)
         )
-
-    def fixed_handicap(self, count: int) -> GoState:
-        """Return a game with `count` fixed handicap stones (GTP's fixed_handicap), White to move.
-
-        Raises:
-          ValueError: the board has no such handicap; what is allowed is named.
-        """
-        return self.setup(setup.handicap_points(count, self.board_shape), (), to_play=1)
 
     def step(self, state: GoState, action: Array) -> GoState:
         """Play `action` (int32[], legal). A finished game stays as it is."""

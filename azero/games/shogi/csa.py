@@ -203,16 +203,9 @@ def format_csa(
     comments: Sequence[str] = (),
     facts: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """Return a game as CSA text.
-
-    Args:
-      actions: legal moves, as in `azero.games.shogi.moves`.
-      sfen: start position.
-      black, white: names of the players.
-      ending: special move at the end, such as %TORYO; none if empty.
-      comments: comments of the moves, empty for none; there may be fewer than moves.
-      facts: others about the game, see `ShogiGame`.
-    """
+    """Return a game of legal moves from the position `sfen` as CSA text: with the names of the
+    players, the special move at its end (%TORYO; none if empty), comments of the moves, empty for
+    none, and further facts (see `ShogiGame`)."""
     board = board_of_sfen(sfen)
     lines = ["V2.2"] + [f"N{sign}{name}" for sign, name in (("+", black), ("-", white)) if name]
     lines += [f"${name}:{value}" for name, value in facts]

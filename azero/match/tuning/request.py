@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import tyro
 from tyro.conf import Positional
 
+from azero.config import check_range
 from azero.players.clock import NO_CLOCK, TimeControl
 
 _MAY_CHANGE = ("trials", "confirm_games", "out", "workers")
@@ -59,9 +60,8 @@ class TuneRequest:
     """Directory of the matches, their results and the plot; the same command continues."""
 
     def __post_init__(self) -> None:
-        for name, least in (("trials", 1), ("first_trials", 2), ("at_once", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name.replace('_', '-')} is at least {least}")
+        check_range(self, "", "trials at_once", 1)
+        check_range(self, "", "first_trials", 2)
         if not self.parameter:
             raise ValueError("nothing to tune: --parameter NAME=LOW..HIGH")
         if self.confirm_games < 0 or self.confirm_games % 2:

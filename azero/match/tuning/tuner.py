@@ -224,12 +224,7 @@ def _tally(row: Row) -> Tally:
 
 
 def _match(
-    request: TuneRequest,
-    player: str,
-    names: tuple[str, str],
-    games: int,
-    seed: int,
-    out: Path,
+    request: TuneRequest, player: str, names: tuple[str, str], games: int, seed: int, out: Path
 ) -> MatchRequest:
     shared = ("temperature_moves", "komi", "size", "clock", "timeout", "workers")
     return MatchRequest(

@@ -75,9 +75,8 @@ def halving_schedule(max_considered: int, num_simulations: int) -> tuple[Halving
         wanted = max(1, num_simulations // (num_phases * width))
         rounds = min(wanted, left // width)
         left -= width * rounds
-        merged = (
-            phases.pop().rounds if phases and phases[-1].width == width else 0
-        )  # the last two moves stay
+        # the last two moves stay
+        merged = phases.pop().rounds if phases and phases[-1].width == width else 0
         phases.append(HalvingPhase(width, merged + rounds))
         if rounds < wanted:
             break

@@ -173,10 +173,7 @@ def root_priors(config: PuctConfig, key: Array, logits: Array, legal_mask: Array
     if config.root_temperature != 1.0:
         logits = logits / config.root_temperature
     return mix_dirichlet(
-        key,
-        masked_priors(logits, legal_mask),
-        config.dirichlet_alpha,
-        config.dirichlet_fraction,
+        key, masked_priors(logits, legal_mask), config.dirichlet_alpha, config.dirichlet_fraction
     )
 
 
@@ -254,9 +251,8 @@ def summarize(config: PuctConfig, tree: Tree, num_actions: int) -> SearchOutput:
     """Return the output of a PUCT search: the policy target is the visit distribution without
     forced visits, the action the most visited move (of equals the one with the higher prior)."""
     edges = root_actions(tree, num_actions)
-    action = jnp.argmax(edges.visits + 0.5 * edges.priors, axis=-1).astype(
-        jnp.int32
-    )  # priors are at most 1, so they only break ties
+    # priors are at most 1, so they only break ties
+    action = jnp.argmax(edges.visits + 0.5 * edges.priors, axis=-1).astype(jnp.int32)
     visits = unforced_visits(config, edges, action)
     return SearchOutput(
         action=action,

@@ -69,12 +69,7 @@ def make_new_trees(config: SearchConfig, game: Game, num_simulations: int) -> Ne
 
 
 def continue_trees(
-    game: Game,
-    previous: PreviousSearch,
-    room: int,
-    states: PyTree,
-    priors: Array,
-    values: Array,
+    game: Game, previous: PreviousSearch, room: int, states: PyTree, priors: Array, values: Array
 ) -> Tree:
     """Return the trees of the positions that the moves since the previous search have led to; of a
     game whose position the previous tree does not have, one of its evaluated root alone.

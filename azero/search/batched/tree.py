@@ -185,18 +185,11 @@ def init_tree(
     keeps_squares: bool = False,
     keeps_visits: bool = False,
 ) -> Tree:
-    """Return trees that hold only the evaluated roots.
-
-    Args:
-      states: slim states [B, ...] of the roots.
-      priors: float32[B, A] with ILLEGAL marks.
-      values: float32[B] for the side to move.
-      num_nodes: N.
-      width: E, by default the most legal moves that a position of the game can have.
-      keeps_squares: whether the tree has `Tree.squares`.
-      keeps_visits: whether visits of earlier searches are kept, so that there may be more of them
-        than nodes.
-    """
+    """Return trees of at most `num_nodes` nodes that hold only the evaluated roots: slim states [B,
+    ...], priors float32[B, A] with ILLEGAL marks, values float32[B] for the side to move. `width`
+    is E, by default the most legal moves that a position of the game can have. `keeps_squares` adds
+    `Tree.squares`; with `keeps_visits` visits of earlier searches are kept, so that there may be
+    more of them than nodes."""
     batch, num_actions = priors.shape
     small = index_dtype(max(num_nodes, num_actions))
     width = edge_width(game, width)
@@ -242,14 +235,8 @@ def read_edges(tree: Tree, node: Array) -> Edges:
 
 
 def descend(tree: Tree, edge: Array, valid: Array, score: ScoreFn, max_depth: int) -> Path:
-    """Follow edges from the root to the first one that leaves the tree.
-
-    Args:
-      edge: int32[B, L], the edges at the root.
-      valid: bool[B, L], the lanes in use.
-      score: the selection rule below the root.
-      max_depth: longest path in edges.
-    """
+    """Follow edges int32[B, L] of the root, in the lanes `valid` bool[B, L], and then the selection
+    rule `score`, to the first edge that leaves the tree, or to paths of `max_depth` edges."""
 
     class Carry(NamedTuple):
         node: Array
@@ -440,10 +427,7 @@ def best_child_value(edges: Edges, action: Array) -> Array:
 
 
 def bytes_per_node(
-    game: Game,
-    num_nodes: int = 1,
-    width: int | None = None,
-    keeps_visits: bool = False,
+    game: Game, num_nodes: int = 1, width: int | None = None, keeps_visits: bool = False
 ) -> int:
     """Return the bytes that one node takes in a tree of `num_nodes` nodes of `width` edges (counts
     and indices are int16 up to 32,767 nodes; `keeps_visits` as in `init_tree`).

@@ -44,11 +44,7 @@ class Leaves(Protocol):
         ...
 
     def add(
-        self,
-        store: Store,
-        rows: np.ndarray,
-        positions: PackedPositions,
-        allowed: np.ndarray | None,
+        self, store: Store, rows: np.ndarray, positions: PackedPositions, allowed: np.ndarray | None
     ) -> Callable[[], None]:
         """Begin to evaluate new leaves; the function that is returned waits, and gives them their
         moves.
@@ -132,11 +128,7 @@ class NetworkLeaves:
         return int(rows[0])
 
     def add(
-        self,
-        store: Store,
-        rows: np.ndarray,
-        positions: PackedPositions,
-        allowed: np.ndarray | None,
+        self, store: Store, rows: np.ndarray, positions: PackedPositions, allowed: np.ndarray | None
     ) -> Callable[[], None]:
         """Begin to evaluate the leaves; then set their moves and values."""
         answers = self._begin(positions)

@@ -20,6 +20,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from azero.config import check_range
 from azero.games.game import Game
 from azero.search.leaf import SymmetryLeafFn
 from azero.search.single.evaluator import Evaluator
@@ -48,10 +49,8 @@ class MixSettings:
     """The policy network's priors are proportional to p ** beta (AG16: 0.67)."""
 
     def __post_init__(self) -> None:
-        for name, least in (("threshold", 0), ("policy_batch", 1), ("beta", 0)):
-            if not getattr(self, name) >= least:
-                words = name.replace("_", "-")
-                raise ValueError(f"{words} is at least {least}, not {getattr(self, name)}")
+        check_range(self, "", "threshold beta", 0)
+        check_range(self, "", "policy_batch", 1)
 
 
 class AskFn(Protocol):
@@ -91,9 +90,7 @@ def make_ask(
         game.num_symmetries if random_symmetry else 1,
     )
 
-    def begin(
-        positions: Sequence[PackedPosition],
-    ) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
+    def begin(positions: Sequence[PackedPosition]) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
         symmetries = random.integers(0, num_symmetries, len(positions))
         legal = np.stack([position.legal for position in positions])
         return evaluator.begin_ask(states_of(positions), legal, symmetries)
@@ -155,10 +152,7 @@ class MixedLeaves:
     counts_apart = True
 
     def __init__(
-        self,
-        evaluator: MixedEvaluator,
-        rules: PackedRules,
-        edge_width: int | None = None,
+        self, evaluator: MixedEvaluator, rules: PackedRules, edge_width: int | None = None
     ) -> None:
         """Make them with an empty queue."""
         self._evaluator, self._rules, self._edge_width = evaluator, rules, edge_width
@@ -188,11 +182,7 @@ class MixedLeaves:
         store.set_moves(np.array([row]), *narrowed(moves, priors, self._edge_width))
 
     def add(
-        self,
-        store: Store,
-        rows: np.ndarray,
-        positions: PackedPositions,
-        allowed: np.ndarray | None,
+        self, store: Store, rows: np.ndarray, positions: PackedPositions, allowed: np.ndarray | None
     ) -> Callable[[], None]:
         """Note the legal moves of the leaves; they have no priors before the first visit."""
         store.set_moves(rows, positions.legal, np.zeros(positions.legal.shape))

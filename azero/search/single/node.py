@@ -23,11 +23,7 @@ class Evaluation(NamedTuple):
 
     @classmethod
     def ordered(
-        cls,
-        actions: np.ndarray,
-        priors: np.ndarray,
-        value: float,
-        num_actions: int,
+        cls, actions: np.ndarray, priors: np.ndarray, value: float, num_actions: int
     ) -> Evaluation:
         """Return the evaluation with `actions` int[L] sorted by `priors`, the highest first."""
         order = np.argsort(-priors, kind="stable")

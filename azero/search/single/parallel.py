@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from jax.sharding import Mesh
 
+from azero.config import check_range
 from azero.games.game import Game
 from azero.search.leaf import SymmetryLeafFn
 from azero.search.single.columns import ENDED, ENDING, NEW, NODES, Virtual
@@ -68,11 +69,8 @@ class TreeSettings:
             raise ValueError("keeps-tree: a Gumbel search starts over at every move")
         if self.overlaps and (isinstance(self.rule, Gumbel) or self.virtual_loss > 1):
             raise ValueError("overlaps: only a PUCT search with a virtual loss of 0 or 1 does")
-        limits = (("batch", 1), ("max_nodes", 1), ("cache_size", 0), ("virtual_loss", 0))
-        for name, least in limits:
-            if getattr(self, name) < least:
-                words = name.replace("_", "-")
-                raise ValueError(f"{words} is at least {least}, not {getattr(self, name)}")
+        check_range(self, "", "batch max_nodes", 1)
+        check_range(self, "", "cache_size virtual_loss", 0)
 
     @property
     def virtual(self) -> Virtual:
@@ -220,10 +218,7 @@ class ParallelTree:
         return node
 
     def search(
-        self,
-        most: int,
-        root: Node | None = None,
-        edges: Sequence[int] | None = None,
+        self, most: int, root: Node | None = None, edges: Sequence[int] | None = None
     ) -> int:
         """Search one batch from the root: at most `most` playouts and at most `settings.batch`.
 

@@ -176,10 +176,7 @@ class Gumbel:
         return node.value
 
     def rounds(
-        self,
-        root: Node,
-        num_simulations: int | None,
-        width: Callable[[], int],
+        self, root: Node, num_simulations: int | None, width: Callable[[], int]
     ) -> Iterator[list[int]]:
         """Yield the edges of the unvisited `root` to follow next, at most `width()` at a time.
 

@@ -231,15 +231,7 @@ STAGES = {
     ),
 }
 """All stages, in the order in which they run."""
-OPTIONAL = (
-    "planes",
-    "filters",
-    "overfitting",
-    "second-pass",
-    "strength",
-    "value-by-move",
-    "lee",
-)
+OPTIONAL = ("planes", "filters", "overfitting", "second-pass", "strength", "value-by-move", "lee")
 """Stages that run only on request: comparisons, which the player does not need."""
 DEFAULT = tuple(name for name in STAGES if name not in OPTIONAL)
 
@@ -264,9 +256,8 @@ def stage_config(settings: AlphaGoConfig, name: str) -> Config:
     return Config(
         game=dataclasses.replace(settings.game, planes=planes),
         network=settings.network.of(NETWORKS[name]),
-        search=PuctConfig(
-            puct_form="alphazero", random_symmetry=turns
-        ),  # the search of a single network used as a player
+        # the search of a single network used as a player
+        search=PuctConfig(puct_form="alphazero", random_symmetry=turns),
         selfplay=SelfplayConfig(num_games=settings.reinforce.num_games),
         replay=dataclasses.replace(
             settings.replay, symmetries=settings.replay.symmetries and turns

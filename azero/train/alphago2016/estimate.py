@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from azero.train.alphago2016.config import AlphaGoConfig, stage_config
-from azero.train.estimate import (
-    TRAINING_PASSES,
-    evaluation_flops,
-    network_of,
-    parameter_shapes,
-)
+from azero.train.estimate import TRAINING_PASSES, evaluation_flops, network_of, parameter_shapes
 
 MOVES_PER_POINT = 1.2
 """Moves per point of a game that policies play until only eyes are left (planning figure)."""

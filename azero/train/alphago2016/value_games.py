@@ -105,14 +105,9 @@ class ValueGames:
         second: SelfPlayer,
         mesh: Mesh,
     ) -> None:
-        """Build the programs; nothing is compiled yet.
-
-        Args:
-          settings: number of games, and when the second player takes over.
-          which: one position of each game, or all positions of games of `second` alone.
-          first: the player before the random move: the supervised policy.
-          second: the player after it: the policy of reinforcement learning.
-          mesh: the devices.
+        """Build the programs; nothing is compiled yet. Games are played by `first` (the supervised
+        policy) before the random move and by `second` (that of reinforcement learning) after it;
+        `which` is one position of each game, or all positions of games of `second` alone.
 
         Raises:
           ValueError: the boards differ, a player is not a policy network of 2016, or the games do

@@ -49,13 +49,8 @@ class RayWorkerPool:
     collects their results."""
 
     def __init__(self, start_worker: Callable[[int], Any], size: int, max_waiting: int) -> None:
-        """Start the workers.
-
-        Args:
-          start_worker: starts the actor of worker number n.
-          size: number of workers.
-          max_waiting: most positions waiting for the learner; beyond that, workers pause.
-        """
+        """Start `size` workers; `start_worker` starts the actor of worker number n. With more than
+        `max_waiting` positions waiting for the learner, workers pause."""
         self._start_worker = start_worker
         self._size = size
         self._max_waiting = max_waiting

@@ -7,6 +7,7 @@ import random
 import re
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -356,7 +357,7 @@ def test_handicap_stones_are_those_of_gnu_go(size: int) -> None:
     """At 12x12, which the protocol counts among the small boards (third line), GNU Go takes the
     fourth."""
     require_program("gnugo")
-    with GtpProgram(["gnugo", "--mode", "gtp"]) as gnu_go:
+    with closing(GtpProgram(["gnugo", "--mode", "gtp"])) as gnu_go:
         gnu_go.ask(f"boardsize {size}")
         for count in range(2, (9 if size % 2 and size >= 9 else 4) + 1):
             gnu_go.ask("clear_board")

@@ -185,7 +185,8 @@ def test_the_tree_is_kept_while_the_game_goes_on() -> None:
 
 def test_nothing_is_compiled_once_the_game_is_prepared() -> None:
     engine = MovesInProcess("chess", max_moves=500)
-    engine.game.prepare()
+    engine.game.begin_to_prepare()
+    engine.game.session.prepare()
     programs = _compiled(engine.game.game)
     sizes = [program._cache_size() for program in programs]
     assert all(sizes)
@@ -286,15 +287,15 @@ def test_an_endless_search_waits_for_stop_and_the_clock_begins_at_ponderhit() ->
             pass
         reader.take = None  # type: ignore[assignment]
         reader.is_waiting = lambda: False  # type: ignore[method-assign]
-        return SearchControl(
+        search = SearchControl(
             reader,
             lambda line: None,
-            is_endless=is_endless,
-            ponders=ponders,
-            seconds=seconds,
+            waits=is_endless or ponders,
             depth=None,
             is_closed=lambda: False,
         )
+        search.limit(seconds, is_endless)
+        return search
 
     assert control(0.0, is_endless=False, ponders=False).should_stop()
     assert not control(60.0, is_endless=False, ponders=False).should_stop()

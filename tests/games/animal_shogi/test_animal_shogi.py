@@ -57,9 +57,8 @@ def test_games_against_the_referee(seed: int) -> None:
             len(referee.hands[True]),
             len(referee.hands[False]),
         ]
-    assert seed or {"catch", "try", "threefold repetition"} <= set(reasons), (
-        reasons
-    )  # of so few games, those of other seeds may lack one
+    # of so few games, those of other seeds may lack one
+    assert seed or {"catch", "try", "threefold repetition"} <= set(reasons), reasons
 
 
 def pgx_labels() -> np.ndarray:

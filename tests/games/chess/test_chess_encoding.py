@@ -14,7 +14,6 @@ from azero.games.chess import text
 from azero.games.chess.rules import Chess
 
 GAME = Chess()
-PIECES = ("pawns", "knights", "bishops", "rooks", "queens", "king")
 
 
 @functools.cache

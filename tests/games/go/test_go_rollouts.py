@@ -99,9 +99,8 @@ def test_a_pattern_knows_colours_liberties_and_edges_and_nothing_further_away(ob
         and far["diamond"][3, 2] == base_numbers["diamond"][3, 2]
     )
     np.testing.assert_array_equal(colours["pattern"], base_numbers["pattern"])
-    assert (
-        atari["pattern"][3, 2] != base_numbers["pattern"][3, 2]
-    )  # the black stone has a liberty less
+    # the black stone has a liberty less
+    assert atari["pattern"][3, 2] != base_numbers["pattern"][3, 2]
     assert base_numbers["pattern"][8, 8] != base_numbers["pattern"][7, 7]  # the corner
     assert base_numbers["pattern"][7, 7] == base_numbers["pattern"][6, 3]  # nothing near
     assert len(np.unique(base_numbers["pattern"])) > 15
@@ -129,9 +128,8 @@ def test_the_shape_that_was_taken(observe):
     numbers = observe(drawn(BENT, 3, to_play=1))
     taken = points_of(numbers["nakade"])
     assert taken == {(0, 0), (0, 1), (0, 2)}
-    assert (
-        len({int(numbers["nakade"][point]) for point in taken}) == 3
-    )  # left end, middle, right end
+    # left end, middle, right end
+    assert len({int(numbers["nakade"][point]) for point in taken}) == 3
     assert all(1 + 256 * 2 <= numbers["nakade"][point] < 1 + 256 * 3 for point in taken)
     assert not observe(drawn(BENT, to_play=1))["nakade"].any()
 

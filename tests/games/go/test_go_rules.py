@@ -13,7 +13,9 @@ from diagrams import parse_diagram
 
 from azero.games.go import stones, text
 from azero.games.go.rules import Go
+from azero.games.go.setup import handicap_points
 from azero.games.go.state import GoState
+from azero.games.go.text import format_vertex
 
 
 def position(diagram: str, to_play: str = "X", **options: Any) -> tuple[Go, GoState]:
@@ -257,22 +259,12 @@ def test_fixed_handicap_is_gtps(count: int) -> None:
         8: "D4 Q16 D16 Q4 D10 Q10 K4 K16",
         9: "D4 Q16 D16 Q4 D10 Q10 K4 K16 K10",
     }[count]
-    game = Go(size=19)
-    state = game.fixed_handicap(count)
-    stones = {
-        game.format_action(state, int(point))
-        for point in np.flatnonzero(game.board(state).reshape(-1))
-    }
-    assert stones == set(expected.split())
-    assert int(game.to_play(state)) == 1
+    points = handicap_points(count, (19, 19))
+    assert {format_vertex(point, (19, 19)) for point in points} == set(expected.split())
 
 
 def test_fixed_handicap_on_small_boards() -> None:
-    game = Go(size=9)
-    state = game.fixed_handicap(2)
-    assert {
-        game.format_action(state, int(p)) for p in np.flatnonzero(game.board(state).reshape(-1))
-    } == {"C3", "G7"}
+    assert [format_vertex(point, (9, 9)) for point in handicap_points(2, (9, 9))] == ["C3", "G7"]
     for size, count, allowed in (
         (9, 10, "2 to 9"),
         (8, 5, "2 to 4"),
@@ -280,7 +272,7 @@ def test_fixed_handicap_on_small_boards() -> None:
         (6, 2, "at least 7x7"),
     ):
         with pytest.raises(ValueError, match=allowed):
-            Go(size=size).fixed_handicap(count)
+            handicap_points(count, (size, size))
 
 
 BAD_OPTIONS = [

@@ -1,6 +1,7 @@
 """Dead stones and the final score: drawn positions, the ends of real games, unconditional life, and
 GNU Go's judgement of them all."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -108,7 +109,8 @@ def test_gnu_go_says_the_same() -> None:
     require_program("gnugo")
     positions = [*DRAWN, *REAL]
     agreed = 0
-    with GtpProgram(["gnugo", "--mode", "gtp", "--chinese-rules"], timeout=120) as gnu_go:
+    command = ["gnugo", "--mode", "gtp", "--chinese-rules"]
+    with closing(GtpProgram(command, timeout=120)) as gnu_go:
         for position in positions:
             size = len(position.board)
             for line in (f"boardsize {size}", "komi 0", "clear_board"):
@@ -168,28 +170,16 @@ def test_the_same_board_is_judged_the_same_way() -> None:
 @pytest.mark.parametrize(
     ("diagram", "alive", "enclosed"),
     [
-        (
-            [". X . X .", "X X X X X", ". . . . ."],
-            7,
-            8,
-        ),  # three eyes; every point below is beside the living chain
+        # three eyes; every point below is beside the living chain
+        ([". X . X .", "X X X X X", ". . . . ."], 7, 8),
         ([". X . . .", "X X . . .", ". . . . ."], 0, 0),  # one eye
-        (
-            [". X . X .", "X X X X X", "O O . O O"],
-            7,
-            8,
-        ),  # stones beside the living chain cannot make an eye
-        (
-            [". X . X O", "X X X X .", ". . . . ."],
-            6,
-            2,
-        ),  # the corner below on the right is not beside it
+        # stones beside the living chain cannot make an eye
+        ([". X . X .", "X X X X X", "O O . O O"], 7, 8),
+        # the corner below on the right is not beside it
+        ([". X . X O", "X X X X .", ". . . . ."], 6, 2),
         ([". . X . .", "X X X X X", "O O O O ."], 6, 9),  # eyes of two points each
-        (
-            [". . . X .", ". . X X .", "X X X . ."],
-            0,
-            0,
-        ),  # both regions have a point that is no liberty
+        # both regions have a point that is no liberty
+        ([". . . X .", ". . X X .", "X X X . ."], 0, 0),
         ([". X O O O", "X X O . O", "O O O O ."], 0, 0),
         (["X X X X X", "X . X . X", "X X X X X"], 13, 2),
     ],

@@ -67,9 +67,8 @@ def test_games_against_the_referee(seed: int) -> None:
         board = text.board_of_state(one_of(states, number))
         assert list(board.pieces) == referee.pieces
         assert board.clock == referee.clock
-    assert seed or {"checkmate", "insufficient material"} <= set(reasons), (
-        reasons
-    )  # of so few games, those of other seeds may lack one
+    # of so few games, those of other seeds may lack one
+    assert seed or {"checkmate", "insufficient material"} <= set(reasons), reasons
 
 
 def pgx_labels() -> np.ndarray:

@@ -150,9 +150,8 @@ def play_and_compare(
 def test_random_games(seed: int) -> None:
     reasons = play_and_compare(Shogi(), 50, seed + 1)
     assert sum(reasons.values()) == 50
-    assert seed or {"checkmate", "fourfold repetition"} <= set(reasons), (
-        reasons
-    )  # of so few games, those of other seeds may lack one
+    # of so few games, those of other seeds may lack one
+    assert seed or {"checkmate", "fourfold repetition"} <= set(reasons), reasons
 
 
 def test_games_with_everything_in_hand(seed: int) -> None:

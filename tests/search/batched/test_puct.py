@@ -74,9 +74,8 @@ def test_alphago_zero_bandits(
     np.testing.assert_array_equal(out.visits[0], visits)
     np.testing.assert_allclose(out.weights[0], np.array(visits) / simulations, rtol=1e-6)
     assert int(out.action[0]) == int(np.argmax(visits))
-    np.testing.assert_allclose(
-        out.value[0], np.dot(visits, payoffs) / (1 + simulations), atol=1e-6
-    )  # with the leaf's own 0
+    # with the leaf's own 0
+    np.testing.assert_allclose(out.value[0], np.dot(visits, payoffs) / (1 + simulations), atol=1e-6)
     assert float(out.best_child_value[0]) == payoffs[int(out.action[0])]
 
 

@@ -64,10 +64,7 @@ class FewLegal(RandomTree):
 
 LONG: dict[str, Any] = {"max_moves": 14, "end_share": 0.04}
 SETTINGS = {
-    "as published": (
-        RandomTree(**LONG),
-        PuctConfig(num_simulations=24, dirichlet_alpha=0.3),
-    ),
+    "as published": (RandomTree(**LONG), PuctConfig(num_simulations=24, dirichlet_alpha=0.3)),
     "AlphaZero's form, a side may move twice": (
         RandomTree(extra_turns=True, **LONG),
         PuctConfig(
@@ -81,10 +78,7 @@ SETTINGS = {
     "few of many actions, variance scaling": (
         FewLegal(num_actions=12, legal_share=0.3, **LONG),
         PuctConfig(
-            num_simulations=24,
-            first_play="reduced",
-            variance_scale=0.85,
-            dirichlet_fraction=0.0,
+            num_simulations=24, first_play="reduced", variance_scale=0.85, dirichlet_fraction=0.0
         ),
     ),
     "moves illegal by history, forced playouts": (

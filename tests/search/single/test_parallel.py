@@ -10,15 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from search_toys import Node, Reference, random_leaf
-from tree_toys import (
-    ShownTree,
-    check_sums,
-    grow,
-    legal_of,
-    make_tree,
-    nodes_below,
-    plain_rule,
-)
+from tree_toys import ShownTree, check_sums, grow, legal_of, make_tree, nodes_below, plain_rule
 
 from azero.games.table import make
 from azero.mesh import make_mesh
@@ -144,9 +136,8 @@ class TestTicTacToe:
         assert root.evaluation.actions[best] == answer
         if wins:
             assert root.children[best] == Ending(1.0 if len(squares) % 2 == 0 else -1.0)
-            assert root.sums[best] == pytest.approx(
-                root.visits[best]
-            )  # exact: a win at every visit
+            # exact: a win at every visit
+            assert root.sums[best] == pytest.approx(root.visits[best])
 
     def test_equal_positions_are_evaluated_once(self) -> None:
         """Tic-tac-toe has 5,478 positions; its tree of moves many more nodes than the search has
@@ -182,18 +173,16 @@ class TestTicTacToe:
         assert isinstance(below, TreeNode)
         squares = [4, action, reply]
         state = self.after(squares)
-        assert tree.move_to(
-            state, legal_of(self.GAME, state), squares[1:]
-        )  # two moves at once, the first of them the least expected
+        # two moves at once, the first of them the least expected
+        assert tree.move_to(state, legal_of(self.GAME, state), squares[1:])
         assert tree.root is not None and tree.root.state == below.state
         assert np.array_equal(tree.root.edges["visits"], below.edges["visits"])
         assert len(nodes_below(tree.root)) == len(nodes_below(below))
         assert tree.num_nodes == len(nodes_below(tree.root))
         check_sums(tree.root)
         other = self.after([0])
-        assert not tree.move_to(
-            other, legal_of(self.GAME, other), [8]
-        )  # these moves lead elsewhere: the position decides, not the moves
+        # these moves lead elsewhere: the position decides, not the moves
+        assert not tree.move_to(other, legal_of(self.GAME, other), [8])
         assert tree.root is not None and tree.root.total_visits == 0 and tree.num_nodes == 1
 
     def test_a_full_tree_says_so_and_searches_on_after_a_move(self) -> None:

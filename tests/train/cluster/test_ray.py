@@ -97,9 +97,10 @@ def test_nodes_join_workers_are_killed_and_the_run_learns_what_the_one_program_l
         state = loop.state(loop.fresh_arrays())
         with start_workers(loop, state, StopRequest()) as iterate:
             watched = Watched(iterate, state)
+            # either may come first
             first = re.fullmatch(
                 r"worker (\d) is ready: .*process (\d+),.*", watched.until("is ready")
-            )  # either may come first
+            )
             watched.step()
             assert len([note for note in watched.notes if "is ready" in note]) == 1, (
                 "there is room for one worker"
@@ -141,9 +142,8 @@ def test_a_worker_that_cannot_start_ends_the_run_with_its_reason(cluster, tmp_pa
         ClusterOptions(cluster=cluster.address, cluster_without_token=True, workers=1)
     ) as start_workers:
         state = loop.state(loop.fresh_arrays())
-        loop.config = dataclasses.replace(
-            loop.config, game=GoConfig(size=(99,))
-        )  # as a machine with another version would see it
+        # as a machine with another version would see it
+        loop.config = dataclasses.replace(loop.config, game=GoConfig(size=(99,)))
         with (
             start_workers(loop, state, StopRequest()) as iterate,
             pytest.raises(ValueError, match=r"self-play has ended: .*sides are 1 to 31"),

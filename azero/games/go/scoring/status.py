@@ -77,9 +77,8 @@ def prepare(shape: tuple[int, int]) -> None:
 def owners_of(board: np.ndarray, seed: int = 0) -> np.ndarray:
     """Return float32[H, W]: the mean owner of each point at the end of random games, 1 Black to -1
     White."""
-    from azero.games.go.scoring.playouts import (
-        count_ownership,
-    )  # loads JAX, which the other commands of a GTP engine need not wait for
+    # loads JAX, which the other commands of a GTP engine need not wait for
+    from azero.games.go.scoring.playouts import count_ownership
 
     return count_ownership(board, _num_playouts(board.size), seed)
 
