@@ -264,13 +264,20 @@ def read_replay(
 ) -> Iterator[tuple[Path, Positions, HostArray]]:
     """Yield the shards in the replay of a run, oldest first: file, positions [T], games [G].
 
+    A run that goes on meanwhile deletes shards that leave its window; those are left out.
+
     Raises:
       DamagedFileError: see `read_shard`.
     """
-    paths = (workdir / "replay").glob("games-p*.shard")
+    paths, room = (workdir / "replay").glob("games-p*.shard"), policy_room(game)
     for path in sorted(paths, key=lambda path: parse_shard_path(path)[::-1]):
-        room = policy_room(game)
-        yield path, *read_shard(path, None, game.name, game.frame_words, room, has_auxiliary)
+        try:
+            found = read_shard(path, None, game.name, game.frame_words, room, has_auxiliary)
+        except DamagedFileError:
+            if path.exists():
+                raise
+            continue
+        yield path, *found
 
 
 def map_shard(shard: Shard, slots: int) -> Positions | HostArray:

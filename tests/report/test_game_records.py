@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from azero.data.run_files import write_config
-from azero.data.shard import GAME_DTYPE, RESIGNED, Positions, row_dtype, shard_path, write_shard
+from azero.data.shard import (
+    GAME_DTYPE,
+    RESIGNED,
+    Positions,
+    read_replay,
+    row_dtype,
+    shard_path,
+    write_shard,
+)
 from azero.experiment import load
 from azero.games.chess import pgn
 from azero.games.chess.text import board_of_fen
@@ -85,6 +93,16 @@ def test_selfplay_of_chess_and_shogi(tmp_path: Path) -> None:
         assert len(games) == 4
         for game, moves in zip(games, played, strict=True):
             assert list(game.actions) == moves, name
+
+
+def test_shards_that_a_run_deletes_meanwhile_are_left_out(tmp_path: Path) -> None:
+    config = load("go5").config
+    make_run(tmp_path, config, shards=3)
+    shards = read_replay(tmp_path, config.game.build(), False)
+    seen = [next(shards)[0].name]
+    shard_path(tmp_path / "replay", 0, 1).unlink()
+    seen += [path.name for path, _, _ in shards]
+    assert seen == [shard_path(tmp_path, 0, number).name for number in (0, 2)]
 
 
 def test_records_of_a_match_as_one_file(tmp_path: Path) -> None:
