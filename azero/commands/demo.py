@@ -18,7 +18,8 @@ from azero.match.external import gnu_go_command
 from azero.match.matches import play_match
 from azero.match.request import MatchRequest
 from azero.players.program import find_program
-from azero.train.selfplay_run import run
+from azero.train.driver import run_experiment
+from azero.train.selfplay_run import make_selfplay_stage
 
 VISITS = 64
 """Simulations per move when the demonstration plays."""
@@ -39,7 +40,7 @@ def run_demo(workdir: Path) -> None:
     """
     console = make_console()
     experiment = go5_efficient.EXPERIMENT
-    status = run(experiment, experiment.config, workdir, console)
+    status = run_experiment(experiment, experiment.config, workdir, make_selfplay_stage, console)
     if status:
         sys.exit(status)
     player = f"checkpoint:{workdir}?visits={VISITS}&search=engine"

@@ -24,6 +24,7 @@ from azero.settings import Config
 from azero.train.arguments import ClusterOptions
 from azero.train.cluster.elastic import Elastic, Worker
 from azero.train.cluster.workers import RayWorkerPool, last_line
+from azero.train.estimate import positions_per_iteration
 from azero.train.loop import Loop, RunState
 from azero.train.selfplay_run import WorkerBackend
 from azero.train.stage import Iterate
@@ -92,7 +93,7 @@ def open_cluster(options: ClusterOptions) -> Iterator[WorkerBackend]:
         pool = RayWorkerPool(
             _worker_starter(options, loop, state.iteration),
             options.workers,
-            max_waiting=loop.positions_per_iteration,
+            max_waiting=positions_per_iteration(loop.config),
         )
         with contextlib.closing(pool):
             yield Elastic(loop, pool, lambda: stop.is_set).iterate
