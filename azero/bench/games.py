@@ -228,12 +228,11 @@ def _play(engine: RulesEngine, games: PyTree, fresh: PyTree, key: Array) -> tupl
 def run(
     against: str | None = None, names: Sequence[str] = tuple(CONTESTS), seconds: float = 5.0
 ) -> list[dict[str, Any]]:
-    """Measure our rules of the games `names`, and another engine if `against` names one, print a
-    table, and return its rows. With Pgx also ours as environments of Pgx are measured.
+    """Measure our rules of the games `names`, and with `against` "pgx" also Pgx and ours as
+    environments of Pgx, print a table, and return its rows.
 
     Raises:
-      ValueError: `against` is not an engine that is known and installed, or a name is not one of
-        CONTESTS.
+      ValueError: Pgx is not installed, or a name is not one of CONTESTS.
     """
     makers = {
         "azero": lambda contest: engine_of(make(contest.game, **contest.options)),

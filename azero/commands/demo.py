@@ -86,9 +86,8 @@ def _play_gnu_go(workdir: Path, player: str, console: Console) -> None:
             "demonstration ends with matches against it"
         )
         return
-    iteration, _ = load_settings(
-        workdir
-    )  # a network that has learned more plays matches of its own
+    # a network that has learned more plays matches of its own
+    iteration, _ = load_settings(workdir)
     for our_rules, word, remark in (
         (False, "as-it-comes", "with its default settings and rules"),
         (True, "capturing", "with our rules, and told to capture all dead stones before it passes"),

@@ -24,14 +24,7 @@ from azero.report.pieces import start_of
 from azero.settings import Config
 from azero.train.boards import on_other_boards
 from azero.train.estimate import LIFETIME_SECONDS, estimate, mean_simulations
-from azero.train.events import (
-    Evaluated,
-    Event,
-    IterationDone,
-    MatchSkipped,
-    Played,
-    SampleGame,
-)
+from azero.train.events import Evaluated, Event, IterationDone, MatchSkipped, Played, SampleGame
 from azero.train.hosts import note
 from azero.train.loop import Loop, RunState
 from azero.train.saving import check_complete, keep_first_network, restore_selfplay, save_selfplay
@@ -99,10 +92,7 @@ def _warn_of_cost(config: Config) -> Text | None:
 
 @contextlib.contextmanager
 def _open(
-    loop: Loop,
-    backend: WorkerBackend | None,
-    state: RunState,
-    stop: StopRequest,
+    loop: Loop, backend: WorkerBackend | None, state: RunState, stop: StopRequest
 ) -> Iterator[Iterate[RunState]]:
     """Start the workers, if there are any; close them and the replay at the end."""
     with contextlib.ExitStack() as workers:
@@ -142,11 +132,7 @@ def _report(loop: Loop, event: Event, metrics: MetricsWriter, progress: Progress
     return {}
 
 
-_VERDICTS = {
-    None: "",
-    True: "; it is the new best player",
-    False: "; the best player is kept",
-}
+_VERDICTS = {None: "", True: "; it is the new best player", False: "; the best player is kept"}
 """Text after a match, by whether the player was promoted."""
 
 

@@ -46,10 +46,7 @@ def make_supervised_stage(data: Path, config: Config, workdir: Path) -> Stage[Su
 
 
 def _report(
-    config: Config,
-    event: SupervisedEvent,
-    metrics: MetricsWriter,
-    progress: Progress,
+    config: Config, event: SupervisedEvent, metrics: MetricsWriter, progress: Progress
 ) -> Row:
     """Return an event's part of the iteration's row of metrics."""
     predicts_moves = config.network.name != "value2016"

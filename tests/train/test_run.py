@@ -270,11 +270,7 @@ def test_no_match_is_played_before_anything_is_learned_or_between_equal_networks
         (row["kind"], row["iteration"])
         for row in events(tmp_path / "stays")
         if row["kind"] != "checkpoint"
-    ] == [
-        ("evaluation", 2),
-        ("match skipped", 3),
-        ("match skipped", 4),
-    ]
+    ] == [("evaluation", 2), ("match skipped", 3), ("match skipped", 4)]
     assert events(tmp_path / "stays")[-2]["reason"] == "both are the same network"
 
 

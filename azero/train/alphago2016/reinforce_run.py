@@ -32,11 +32,7 @@ POOL = "pool"
 
 
 def make_reinforce_stage(
-    policy: Path,
-    pool_every: int,
-    value: Path | None,
-    config: Config,
-    workdir: Path,
+    policy: Path, pool_every: int, value: Path | None, config: Config, workdir: Path
 ) -> Stage[ReinforceState]:
     """Return the stage that starts from the policy network in the directory `policy`; its programs
     are not compiled yet. The policy joins the pool every `pool_every` iterations. The baseline is
@@ -84,10 +80,7 @@ def _member(workdir: Path, iteration: int) -> Path:
 
 
 def _report(
-    config: Config,
-    event: PolicyImproved,
-    metrics: MetricsWriter,
-    progress: Progress,
+    config: Config, event: PolicyImproved, metrics: MetricsWriter, progress: Progress
 ) -> Row:
     """Return an iteration's row of metrics."""
     score = event.result.total.score
@@ -115,7 +108,7 @@ def _load_baseline(directory: Path) -> Baseline:
     variables, config = load_variables(directory)
     if config.network.name != "value2016":
         raise ValueError(
-            f"{directory} holds a network {config.network.name}; a baseline is value2016",
+            f"{directory} holds a network {config.network.name}; a baseline is value2016"
         )
     game = config.game.build()
     network = config.network.build(game)

@@ -100,9 +100,8 @@ def open_cluster(options: ClusterOptions) -> Iterator[WorkerBackend]:
 
     try:
         if options.learner_gpus:
-            reserved = _reserve_gpus(
-                options.learner_gpus
-            )  # the GPUs are the learner's for as long as this actor is referred to
+            # the GPUs are the learner's for as long as this actor is referred to
+            reserved = _reserve_gpus(options.learner_gpus)
             os.environ["CUDA_VISIBLE_DEVICES"] = ray.get(reserved.gpus.remote())
         yield start_workers
     finally:
@@ -122,9 +121,8 @@ def _connect(address: str, takes_any: bool) -> None:
             "--cluster ray: Ray was imported before, without a token, so its ports would be open "
             "to everybody; start the run in a separate process"
         )
-    os.environ.setdefault(
-        "RAY_USAGE_STATS_ENABLED", "0"
-    )  # no usage statistics from a Ray started here
+    # no usage statistics from a Ray started here
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     try:
         if address == LOCAL:
@@ -198,9 +196,8 @@ def _worker_starter(options: ClusterOptions, loop: Loop, iteration: int) -> Call
 
 def _environment(options: ClusterOptions) -> dict[str, str]:
     """Return the environment of a worker's process, which limits it to its own devices."""
-    environment = {
-        "JAX_NUM_CPU_DEVICES": str(1 << (options.worker_cpus.bit_length() - 1))
-    }  # a power of two, by which games divide
+    # a power of two, by which games divide
+    environment = {"JAX_NUM_CPU_DEVICES": str(1 << (options.worker_cpus.bit_length() - 1))}
     if not options.worker_gpus and not options.worker_tpus:
         environment["JAX_PLATFORMS"] = "cpu"
     if 0 < options.worker_gpus < 1:
