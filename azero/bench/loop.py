@@ -82,7 +82,7 @@ def measure_ours(config: Config, iterations: int) -> LoopResult:
             WARM_ITERATIONS:
         ]
         alone = forward_seconds(config, loop.game, loop.network, loop.mesh, starts)
-    positions = sum(done.new_positions for done, _, _ in clocks)
+    positions = sum(done.tally.positions for done, _, _ in clocks)
     play, learn = (
         sum(getattr(done, f"{part}_seconds") for done, _, _ in clocks)
         for part in ("selfplay", "learner")

@@ -47,8 +47,6 @@ class ScalingArguments:
     """Board, network and simulations, as in `azero bench loop`."""
     devices: int = 8
     """Virtual devices that are compared with one."""
-    against: str | None = None
-    """No peer is available: a name is an error."""
 
 
 @dataclass(frozen=True)
@@ -136,8 +134,7 @@ def main(arguments: list[str] | None = None) -> None:
     lists the arguments."""
     words = sys.argv[1:] if arguments is None else arguments
     chosen = tyro.cli(ScalingArguments, args=words)
-    if chosen.against is not None:
-        raise ValueError(f"azero bench scaling has no peer, not {chosen.against!r}")
+
     check_counts(chosen, "devices")
     if INSIDE not in os.environ:
         _in_process_of_its_own(words, chosen.devices)

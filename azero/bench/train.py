@@ -67,8 +67,6 @@ class TrainArguments:
     """Time the training step: by default AlphaGo Zero's network and batch on an accelerator, a
     small network on a CPU."""
 
-    against: str | None = None
-    """No peer is available: a name is an error."""
     size: int | None = None
     """Points per side (19; on a CPU 9)."""
     blocks: int | None = None
@@ -256,8 +254,7 @@ def table(results: list[TrainResult], title: str) -> Table:
 def main(arguments: list[str] | None = None) -> None:
     """Print the table of `run`; `--help` lists the arguments."""
     chosen = tyro.cli(TrainArguments, args=arguments)
-    if chosen.against is not None:
-        raise ValueError(f"azero bench train has no peer, not {chosen.against!r}")
+
     check_counts(chosen, "size blocks filters batch steps repeats")
     mesh_lib.split_cpu()
     with working("measuring the training step", make_console(stderr=True)):

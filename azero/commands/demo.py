@@ -18,7 +18,8 @@ from azero.match.external import gnu_go_command
 from azero.match.matches import play_match
 from azero.match.request import MatchRequest
 from azero.players.program import find_program
-from azero.train.selfplay_run import run
+from azero.train.driver import run_experiment
+from azero.train.selfplay_run import make_selfplay_stage
 
 VISITS = 64
 """Simulations per move when the demonstration plays."""
@@ -39,7 +40,7 @@ def run_demo(workdir: Path) -> None:
     """
     console = make_console()
     experiment = go5_efficient.EXPERIMENT
-    status = run(experiment, experiment.config, workdir, console)
+    status = run_experiment(experiment, experiment.config, workdir, make_selfplay_stage, console)
     if status:
         sys.exit(status)
     player = f"checkpoint:{workdir}?visits={VISITS}&search=engine"
@@ -85,9 +86,8 @@ def _play_gnu_go(workdir: Path, player: str, console: Console) -> None:
             "demonstration ends with matches against it"
         )
         return
-    iteration, _ = load_settings(
-        workdir
-    )  # a network that has learned more plays matches of its own
+    # a network that has learned more plays matches of its own
+    iteration, _ = load_settings(workdir)
     for our_rules, word, remark in (
         (False, "as-it-comes", "with its default settings and rules"),
         (True, "capturing", "with our rules, and told to capture all dead stones before it passes"),

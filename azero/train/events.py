@@ -86,18 +86,8 @@ class IterationDone:
     games: int
     positions: int
     steps: int
-    new_games: int
-    new_positions: int
-    first_wins: int
-    """New games won by the first mover."""
-    draws: int
-    resigned: int
-    """New games that ended by resignation."""
-    mean_length: float
-    """Moves per new game; 0 where none ended."""
-    network_age: float
-    """Iterations from the network that played a new game's first move to this one, on average; 0
-    where none ended."""
+    tally: SelfplayTally
+    """Of the games that ended in it, and their positions."""
     window_games: int
     window_positions: int
     resign_threshold: float
@@ -106,7 +96,6 @@ class IterationDone:
     selfplay_seconds: float
     learner_seconds: float
     learner_wait_seconds: float
-    samples: list[SampleGame]
     warnings: list[str]
     board_size: int | None = None
     """Of self-play, where it was another than the run's own (`GoConfig.selfplay_sizes`)."""

@@ -47,6 +47,7 @@ from azero.train.boards import (
     on_other_boards,
     part_of_board,
 )
+from azero.train.estimate import positions_per_iteration
 from azero.train.events import (
     Evaluated,
     Event,
@@ -180,11 +181,9 @@ class Loop:
     def starts(self) -> PyTree:
         """The states[P] that self-play starts from, on every device; None is the start of the
         game."""
-        return (
-            None
-            if self.start_states is None
-            else mesh_lib.put(self.start_states, mesh_lib.replicated(self.mesh))
-        )
+        if self.start_states is None:
+            return None
+        return mesh_lib.put(self.start_states, mesh_lib.replicated(self.mesh))
 
     def fresh_arrays(self) -> dict[str, PyTree]:
         """Return the arrays of a run before its first iteration, as `RunState.arrays` names
@@ -249,12 +248,6 @@ class Loop:
                 for size, loop in self.others.items()
             },
         )
-
-    @property
-    def positions_per_iteration(self) -> int:
-        """Positions that self-play adds in an iteration."""
-        config = self.config.selfplay
-        return config.num_games * config.moves_per_dispatch * config.dispatches_per_iteration
 
     def copy_variables(self, train: TrainState) -> PyTree:
         """Return a copy of the variables of the current player (the learner donates its state)."""
@@ -355,7 +348,7 @@ class Loop:
         enough = there >= max(1, _share_of(self.config.replay, jax.process_count()).min_positions)
         if mesh_lib.smallest(int(enough)) == 0:
             return 0
-        steps = config.steps_per_iteration * new_positions // self.positions_per_iteration
+        steps = config.steps_per_iteration * new_positions // positions_per_iteration(self.config)
         if config.max_samples_per_position is None:
             return steps
         return min(steps, int(config.max_samples_per_position * new_positions / config.batch_size))
@@ -430,13 +423,7 @@ class Loop:
             games=state.games,
             positions=state.positions,
             steps=int(state.train.step),
-            new_games=tally.games,
-            new_positions=tally.positions,
-            first_wins=tally.first_wins,
-            draws=tally.draws,
-            resigned=tally.resigned,
-            mean_length=tally.plies / max(tally.games, 1),
-            network_age=tally.ages / max(tally.games, 1),
+            tally=tally,
             window_games=int(window[0]),
             window_positions=int(window[1]),
             resign_threshold=float(state.resign.threshold),
@@ -444,7 +431,6 @@ class Loop:
             selfplay_seconds=selfplay_seconds,
             learner_seconds=learner_seconds,
             learner_wait_seconds=wait,
-            samples=tally.samples,
             warnings=[line for board in state.every_board for line in board.replay.take_warnings()],
         )
 

@@ -8,23 +8,21 @@ import secrets
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 
 from azero.console.standard_output import end_with_reader
 from azero.distributed.token import VARIABLE
 from azero.experiment import Experiment
-from azero.train import selfplay_run, supervised_run
 from azero.train.arguments import Arguments, ClusterOptions, parse_arguments
-from azero.train.selfplay_run import WorkerBackend
+from azero.train.driver import run_experiment
+from azero.train.selfplay_run import WorkerBackend, make_selfplay_stage
 from azero.train.stopping import end_with_status
+from azero.train.supervised_run import make_supervised_stage
 
 
 def main(experiment: Experiment, argv: Sequence[str] | None = None) -> None:
-    """Run `experiment` and end the process with its status.
-
-    Args:
-      experiment: what is run.
-      argv: its flags; None is the command line.
-    """
+    """Run `experiment` with the flags `argv`, by default those of the command line, and end the
+    process with its status."""
 
     def start() -> int:
         with end_with_reader():
@@ -47,13 +45,12 @@ def _learn_from_selfplay(experiment: Experiment, arguments: Arguments) -> int:
         backend = None
         if arguments.elastic.cluster is not None:
             backend = cluster.enter_context(_open_cluster(arguments.elastic))
-        return selfplay_run.run(
+        return run_experiment(
             experiment,
             arguments.settings,
             arguments.workdir,
-            backend=backend,
+            partial(make_selfplay_stage, backend=backend, from_network=arguments.from_network),
             from_checkpoint=arguments.from_checkpoint,
-            from_network=arguments.from_network,
         )
 
 
@@ -68,12 +65,13 @@ def _learn_from_records(experiment: Experiment, arguments: Arguments) -> int:
     if arguments.data is None:
         how = "--data DIR is a data set (azero data import PATHS --out DIR makes one)"
         raise ValueError(f"{experiment.name} learns from records: {how}")
-    return supervised_run.run(
+    return run_experiment(
         experiment,
         arguments.settings,
         arguments.workdir,
-        arguments.data,
+        partial(make_supervised_stage, arguments.data),
         from_checkpoint=arguments.from_checkpoint,
+        flags=f" --data {arguments.data}",
     )
 
 

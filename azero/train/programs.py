@@ -70,7 +70,7 @@ class Programs:
         }
         self.fold = jax.jit(self.network.fold, out_shardings=mesh_lib.replicated(mesh))
         self._match = self._make_match() if self.plays_matches else None
-        self._are_equal = jax.jit(_are_equal, out_shardings=mesh_lib.replicated(mesh))
+        self.are_equal = jax.jit(_are_equal, out_shardings=mesh_lib.replicated(mesh))
 
     def _cheap_search(self, leaf: LeafFn) -> SearchFn | None:
         """Return the search of resigned games that are played to the end, if there are any."""
@@ -145,10 +145,6 @@ class Programs:
         assert self._match is not None, "the run has no matches"
         key = jax.random.fold_in(iteration_key(self.config, iteration - 1), MATCH)
         return self._match(self.fold(current), self.fold(opponent), key).result
-
-    def are_equal(self, current: PyTree, opponent: PyTree) -> bool:
-        """Return whether two players have the same variables."""
-        return bool(self._are_equal(current, opponent))
 
 
 def _are_equal(current: PyTree, opponent: PyTree) -> Array:

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 import jax
-from rich.console import Console
 from rich.text import Text
 
 from azero import mesh as mesh_lib
@@ -17,7 +16,6 @@ from azero.console.progress import Progress
 from azero.console.tables import format_bytes, format_duration
 from azero.data import run_files as files
 from azero.data.rows import Row
-from azero.experiment import Experiment
 from azero.games.go.rules import Go
 from azero.match.arena import evaluation_row
 from azero.models.naming import find_directory
@@ -25,16 +23,8 @@ from azero.report.metrics import MetricsWriter
 from azero.report.pieces import start_of
 from azero.settings import Config
 from azero.train.boards import on_other_boards
-from azero.train.driver import run_experiment
 from azero.train.estimate import LIFETIME_SECONDS, estimate, mean_simulations
-from azero.train.events import (
-    Evaluated,
-    Event,
-    IterationDone,
-    MatchSkipped,
-    Played,
-    SampleGame,
-)
+from azero.train.events import Evaluated, Event, IterationDone, MatchSkipped, Played, SampleGame
 from azero.train.hosts import note
 from azero.train.loop import Loop, RunState
 from azero.train.saving import check_complete, keep_first_network, restore_selfplay, save_selfplay
@@ -45,40 +35,15 @@ WorkerBackend = Callable[[Loop, RunState, StopRequest], AbstractContextManager[I
 """Starts workers elsewhere for the iterations of a run, and stops them when it ends."""
 
 
-def run(
-    experiment: Experiment,
-    config: Config,
-    workdir: Path,
-    console: Console | None = None,
-    backend: WorkerBackend | None = None,
-    from_checkpoint: int | None = None,
-    from_network: Path | None = None,
-) -> int:
-    """Start or continue the run in `workdir`; return its exit status.
-
-    Args:
-      experiment: its name and title.
-      config: its settings.
-      workdir: the run's directory.
-      console: for output; None is the standard output.
-      backend: where games and matches are played; None is this process.
-      from_checkpoint: the checkpoint to go back to; None is the newest.
-      from_network: the network that a new run starts from; None is random parameters.
-
-    Raises:
-      The same as `azero.train.driver.run_experiment`.
-    """
-    make_stage = partial(make_selfplay_stage, backend=backend, from_network=from_network)
-    return run_experiment(experiment, config, workdir, make_stage, console, from_checkpoint)
-
-
 def make_selfplay_stage(
     config: Config,
     workdir: Path,
     backend: WorkerBackend | None = None,
     from_network: Path | None = None,
 ) -> Stage[RunState]:
-    """Return the stage; its programs are not compiled yet.
+    """Return the stage; its programs are not compiled yet. Games and matches are played by
+    `backend`, or in this process, and a new run starts from the network in `from_network`, or from
+    random parameters.
 
     Raises:
       ValueError: settings do not fit each other or the devices.
@@ -127,10 +92,7 @@ def _warn_of_cost(config: Config) -> Text | None:
 
 @contextlib.contextmanager
 def _open(
-    loop: Loop,
-    backend: WorkerBackend | None,
-    state: RunState,
-    stop: StopRequest,
+    loop: Loop, backend: WorkerBackend | None, state: RunState, stop: StopRequest
 ) -> Iterator[Iterate[RunState]]:
     """Start the workers, if there are any; close them and the replay at the end."""
     with contextlib.ExitStack() as workers:
@@ -151,16 +113,16 @@ def _report(loop: Loop, event: Event, metrics: MetricsWriter, progress: Progress
     """Record an event; return its part of the iteration's row of metrics."""
     match event:
         case Evaluated(iteration, opponent, result, promoted):
-            metrics.event_row(evaluation_row(iteration, opponent, result, promoted))
+            metrics.event(**evaluation_row(iteration, opponent, result, promoted))
             verdict = _VERDICTS[promoted]
             progress.note(f"iteration {iteration} against iteration {opponent}: {result}{verdict}")
         case MatchSkipped(iteration, opponent, reason):
             metrics.event("match skipped", iteration, opponent_iteration=opponent, reason=reason)
             progress.note(f"iteration {iteration} does not play iteration {opponent}: {reason}")
         case IterationDone():
-            if event.samples:
+            if event.tally.samples:
                 played = loop if event.board_size is None else loop.others[event.board_size]
-                games = [_sample(played, event.iteration, game) for game in event.samples]
+                games = [_sample(played, event.iteration, game) for game in event.tally.samples]
                 metrics.samples(event.iteration, games)
             for warning in event.warnings:
                 note(warning, progress.note)
@@ -170,20 +132,16 @@ def _report(loop: Loop, event: Event, metrics: MetricsWriter, progress: Progress
     return {}
 
 
-_VERDICTS = {
-    None: "",
-    True: "; it is the new best player",
-    False: "; the best player is kept",
-}
+_VERDICTS = {None: "", True: "; it is the new best player", False: "; the best player is kept"}
 """Text after a match, by whether the player was promoted."""
 
 
 def _row(config: Config, event: IterationDone) -> Row:
     """Return an iteration's row of metrics."""
-    games = max(event.new_games, 1)
-    speed = event.new_positions / event.selfplay_seconds
+    tally, games = event.tally, max(event.tally.games, 1)
+    speed = tally.positions / event.selfplay_seconds
     resignation = {
-        "resigned": event.resigned / games,
+        "resigned": tally.resigned / games,
         "resign_threshold": event.resign_threshold,
         "resign_false_positives": event.resign_false_positives,
     }
@@ -192,10 +150,10 @@ def _row(config: Config, event: IterationDone) -> Row:
         "positions": event.positions,
         "window_games": event.window_games,
         "window_positions": event.window_positions,
-        "first_wins": event.first_wins / games,
-        "draws": event.draws / games,
-        "game_length": event.mean_length,
-        "network_age": event.network_age,
+        "first_wins": tally.first_wins / games,
+        "draws": tally.draws / games,
+        "game_length": tally.plies / games,
+        "network_age": tally.ages / games,
         "selfplay_seconds": event.selfplay_seconds,
         "learn_seconds": event.learner_seconds,
         "wait_seconds": event.learner_wait_seconds,

@@ -6,7 +6,6 @@ import contextlib
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
 from rich.text import Text
 
 from azero import mesh as mesh_lib
@@ -14,32 +13,13 @@ from azero.console.progress import Progress
 from azero.data.records.dataset import Dataset
 from azero.data.rows import Row
 from azero.evaluate.accuracy import Accuracy
-from azero.experiment import Experiment
 from azero.report.metrics import MetricsWriter
 from azero.report.paper import format_mean
 from azero.settings import Config
-from azero.train.driver import run_experiment
 from azero.train.events import LearnedFromRecords, SupervisedEvent, Validated
 from azero.train.saving import restore_learner, save_learner
 from azero.train.stage import Stage
 from azero.train.supervised import Supervised, SupervisedState
-
-
-def run(
-    experiment: Experiment,
-    config: Config,
-    workdir: Path,
-    data: Path,
-    console: Console | None = None,
-    from_checkpoint: int | None = None,
-) -> int:
-    """Start or continue the run in `workdir` on the data set in `data`; return its exit status.
-
-    Raises:
-      The same as `azero.train.driver.run_experiment`.
-    """
-    make_stage, flags = partial(make_supervised_stage, data), f" --data {data}"
-    return run_experiment(experiment, config, workdir, make_stage, console, from_checkpoint, flags)
 
 
 def make_supervised_stage(data: Path, config: Config, workdir: Path) -> Stage[SupervisedState]:
@@ -66,10 +46,7 @@ def make_supervised_stage(data: Path, config: Config, workdir: Path) -> Stage[Su
 
 
 def _report(
-    config: Config,
-    event: SupervisedEvent,
-    metrics: MetricsWriter,
-    progress: Progress,
+    config: Config, event: SupervisedEvent, metrics: MetricsWriter, progress: Progress
 ) -> Row:
     """Return an event's part of the iteration's row of metrics."""
     predicts_moves = config.network.name != "value2016"

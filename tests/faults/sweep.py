@@ -385,11 +385,14 @@ class Runner:
     ) -> int:
         """Run and export; return the status that the process would end with."""
         from azero.checkpoint import export_network
-        from azero.train.selfplay_run import run
+        from azero.train.driver import run_experiment
+        from azero.train.selfplay_run import make_selfplay_stage
         from azero.train.stopping import end_with_status
 
         def start() -> int:
-            status = run(self.experiment, self.settings(iterations), workdir)
+            status = run_experiment(
+                self.experiment, self.settings(iterations), workdir, make_selfplay_stage
+            )
             export_network(workdir, workdir / EXPORT)
             return status
 

@@ -1,14 +1,17 @@
 """Runs small enough for two iterations in seconds."""
 
 import dataclasses
+import functools
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
 from azero.checkpoint import list_checkpoints
 from azero.experiment import load
 from azero.settings import Config
-from azero.train.selfplay_run import run
+from azero.train.driver import run_experiment
+from azero.train.selfplay_run import make_selfplay_stage
 from azero.train.settings import CheckpointConfig, RunConfig
 
 
@@ -56,8 +59,13 @@ def tictactoe(iterations: int = 2) -> Config:
     return dataclasses.replace(config, selfplay=dataclasses.replace(config.selfplay, resign=True))
 
 
-def quiet_run(name: str, config: Config, workdir: Path) -> int:
-    return run(load(name), config, workdir, Console(quiet=True))
+def quiet_run(
+    name: str, config: Config, workdir: Path, from_checkpoint: int | None = None, **stage: Any
+) -> int:
+    """Run an experiment of self-play; `stage` are further arguments of its stage."""
+    make_stage = functools.partial(make_selfplay_stage, **stage)
+    console = Console(quiet=True)
+    return run_experiment(load(name), config, workdir, make_stage, console, from_checkpoint)
 
 
 def digests(workdir: Path) -> dict[int, str]:

@@ -4,7 +4,6 @@ import collections
 import dataclasses
 
 import pytest
-from rich.console import Console
 from small_runs import digests, quiet_run, tiny
 
 from azero import mesh as mesh_lib
@@ -14,7 +13,7 @@ from azero.games.go.settings import GoConfig
 from azero.networks.settings import PooledConfig, ResNetConfig
 from azero.train.boards import draw_size
 from azero.train.loop import Loop
-from azero.train.selfplay_run import make_selfplay_stage, run
+from azero.train.selfplay_run import make_selfplay_stage
 from azero.train.settings import RunConfig
 
 SIZES = ((0, 3, 0.75), (4, 3, 0.25), (4, 2, 0.25))
@@ -74,7 +73,7 @@ def test_going_back_sets_the_games_of_every_board_aside(tmp_path) -> None:
     folder = tmp_path / "boards" / "3x3" / "replay"
     before = {path.name: path.read_bytes() for path in folder.glob("*.shard")}
     again = dataclasses.replace(config, run=RunConfig(iterations=2, seed=1))
-    assert run(load("go5"), again, tmp_path, Console(quiet=True), from_checkpoint=2) == 0
+    assert quiet_run("go5", again, tmp_path, from_checkpoint=2) == 0
     kept = {path.name for path in folder.glob("*.shard")}
     aside = tmp_path / "set-aside" / "after-2" / "boards" / "3x3" / "replay"
     moved = {path.name: path.read_bytes() for path in aside.glob("*.shard")}

@@ -6,7 +6,6 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from rich.console import Console
 from small_runs import quiet_run, tictactoe
 
 from azero.checkpoint import CheckpointError, load_variables
@@ -14,13 +13,12 @@ from azero.checkpoint.exported import write_exported
 from azero.experiment import load
 from azero.settings import Config
 from azero.train.main import main
-from azero.train.selfplay_run import run
 
 pytestmark = pytest.mark.usefixtures("shared_programs", "two_devices")
 
 
 def begin(config: Config, workdir: Path, network: Path) -> int:
-    return run(load("tictactoe"), config, workdir, Console(quiet=True), from_network=network)
+    return quiet_run("tictactoe", config, workdir, from_network=network)
 
 
 def without_learning(average_decay: float | None = None) -> Config:

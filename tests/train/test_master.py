@@ -2,6 +2,7 @@
 that learn from fixed games of self-play (AGZ Figure 4)."""
 
 import dataclasses
+import functools
 from pathlib import Path
 
 import jax
@@ -9,21 +10,22 @@ import numpy as np
 import pytest
 from record_files import EXPERT, import_to
 from rich.console import Console
-from small_runs import tiny
+from small_runs import quiet_run, tiny
 
 from azero.checkpoint import load_variables
 from azero.data.records.dataset import Dataset
 from azero.data.records.searched import export_searches
 from azero.experiment import load
 from azero.settings import Config
-from azero.train import selfplay_run, supervised_run
+from azero.train.driver import run_experiment
+from azero.train.supervised_run import make_supervised_stage
 
 pytestmark = pytest.mark.usefixtures("shared_programs")
-QUIET = Console(quiet=True)
 
 
 def supervised(config: Config, workdir: Path, data: Path) -> Path:
-    assert supervised_run.run(load("sl9"), config, workdir, data, QUIET) == 0
+    learn = functools.partial(make_supervised_stage, data)
+    assert run_experiment(load("sl9"), config, workdir, learn, Console(quiet=True)) == 0
     return workdir
 
 
@@ -42,8 +44,7 @@ def test_self_play_starts_from_a_supervised_network_and_its_games_are_learned_fr
         learner=dataclasses.replace(config.learner, learning_rate=((0, 0.0),), l2=0.0),
     )
     run = tmp_path / "master"
-    master = load("go9_master")
-    assert selfplay_run.run(master, config, run, QUIET, from_network=first) == 0
+    assert quiet_run("go9_master", config, run, from_network=first) == 0
     expected, played = load_variables(first)[0]["params"], load_variables(run)[0]["params"]
     jax.tree.map(np.testing.assert_allclose, expected, played)  # the rate of learning is 0
 

@@ -29,10 +29,11 @@ from azero.distributed import EXIT_INTERRUPTED
 from azero.experiment import NAMES, load
 from azero.search.settings import PuctConfig
 from azero.settings import Config
+from azero.train.driver import run_experiment
 from azero.train.main import main
 from azero.train.programs import Programs
 from azero.train.resolving import resolve_settings
-from azero.train.selfplay_run import run
+from azero.train.selfplay_run import make_selfplay_stage
 from azero.train.settings import CheckpointConfig, RunConfig
 
 pytestmark = pytest.mark.usefixtures("shared_programs", "two_devices")
@@ -271,11 +272,7 @@ def test_no_match_is_played_before_anything_is_learned_or_between_equal_networks
         (row["kind"], row["iteration"])
         for row in events(tmp_path / "stays")
         if row["kind"] != "checkpoint"
-    ] == [
-        ("evaluation", 2),
-        ("match skipped", 3),
-        ("match skipped", 4),
-    ]
+    ] == [("evaluation", 2), ("match skipped", 3), ("match skipped", 4)]
     assert events(tmp_path / "stays")[-2]["reason"] == "both are the same network"
 
 
@@ -416,7 +413,7 @@ def test_a_flipped_byte_falls_back_to_the_checkpoint_before(tmp_path, without_re
     content[len(content) // 2] ^= 1
     largest.write_bytes(content)
     console = Console(record=True, width=200)
-    assert run(load("tictactoe"), config, tmp_path, console) == 0
+    assert run_experiment(load("tictactoe"), config, tmp_path, make_selfplay_stage, console) == 0
     assert "checkpoint 4 is damaged" in console.export_text()
     assert digests(tmp_path)[4] == good[4]
 
@@ -508,7 +505,8 @@ def ungated(iterations: int, rate: float = 1e-2) -> Config:
 
 def run_from(config: Config, workdir: Path, from_checkpoint: int) -> str:
     console = Console(record=True, width=400)
-    assert run(load("tictactoe"), config, workdir, console, from_checkpoint=from_checkpoint) == 0
+    arguments = (load("tictactoe"), config, workdir, make_selfplay_stage, console)
+    assert run_experiment(*arguments, from_checkpoint) == 0
     return console.export_text()
 
 

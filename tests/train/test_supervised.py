@@ -4,6 +4,7 @@ file, and is measured."""
 from __future__ import annotations
 
 import dataclasses
+import functools
 import io
 import json
 from pathlib import Path
@@ -27,11 +28,12 @@ from azero.data.records.requests import AccuracyRequest
 from azero.experiment import load
 from azero.networks.settings import Rollout2016Config
 from azero.settings import Config
-from azero.train import supervised_run as supervised
+from azero.train.driver import run_experiment
 from azero.train.main import main
 from azero.train.resolving import resolve_settings
 from azero.train.saving import print_checkpoints
 from azero.train.settings import RunConfig
+from azero.train.supervised_run import make_supervised_stage
 
 pytestmark = pytest.mark.usefixtures("shared_programs", "two_devices")
 
@@ -64,6 +66,11 @@ def tiny(iterations: int) -> Config:
     )
 
 
+def learn(config: Config, workdir: Path, data: Path, console: Console | None = None) -> int:
+    make_stage = functools.partial(make_supervised_stage, data)
+    return run_experiment(load("sl9"), config, workdir, make_stage, console or Console(quiet=True))
+
+
 @pytest.fixture(scope="module")
 def data(tmp_path_factory) -> Path:
     return import_to(tmp_path_factory.mktemp("data") / "set", EXPERT)[0].directory
@@ -72,7 +79,7 @@ def data(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def workdir(data, tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("run")
-    assert supervised.run(load("sl9"), tiny(4), directory, data, Console(quiet=True)) == 0
+    assert learn(tiny(4), directory, data) == 0
     return directory
 
 
@@ -94,7 +101,7 @@ def test_the_networks_of_2016_learn_in_two_iterations(part, least, data, tmp_pat
             settings.learner, learning_rate=((0, 3e-2 if least else 3e-3),)
         ),
     )
-    assert supervised.run(load("sl9"), settings, tmp_path, data, Console(quiet=True)) == 0
+    assert learn(settings, tmp_path, data) == 0
     first, last = (
         json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()
     )
@@ -143,8 +150,8 @@ def test_it_learns_and_keeps_a_record(workdir):
 
 
 def test_a_continued_run_ends_like_an_unbroken_one(workdir, data, tmp_path):
-    supervised.run(load("sl9"), tiny(2), tmp_path, data, Console(quiet=True))
-    supervised.run(load("sl9"), tiny(4), tmp_path, data, Console(quiet=True))
+    learn(tiny(2), tmp_path, data)
+    learn(tiny(4), tmp_path, data)
     assert digests(tmp_path)[4] == digests(workdir)[4]
 
 
@@ -227,7 +234,7 @@ def test_errors_are_lines(workdir, data, tmp_path, capsys):
 
 def test_progress_is_shown_on_a_plain_console(data, tmp_path):
     console = Console(file=io.StringIO(), width=200)
-    supervised.run(load("sl9"), tiny(2), tmp_path, data, console)
+    learn(tiny(2), tmp_path, data, console)
     output = console.file.getvalue()
     assert (
         "positions to learn from" in output

@@ -34,8 +34,10 @@ from azero.train.alphago2016.measures import (
     MATCHES,
     format_score,
     held_out,
+    held_out_records,
     look,
     raw_match,
+    search_games,
 )
 from azero.train.alphago2016.reinforce import go_of
 from azero.train.alphago2016.stages import Outcome, StageContext
@@ -49,9 +51,7 @@ SampleFn = Callable[[PyTree], Array]
 def measure_strength(context: StageContext) -> Outcome:
     """Play the policy networks of the stages `planes` and `filters` against that of the stage
     `policy`, alone and in the search (AG16 Figure 2a, Extended Data Table 3)."""
-    rows, position = held_out(
-        Dataset.open(context.data()), context.settings.evaluation.validation_positions
-    )
+    rows, position = held_out_records(context)
     lines, points = [], []
     for stage in _compared(context):
         accuracy = look(context, context.directory(stage), rows, position).top1
@@ -113,15 +113,11 @@ def player_with(context: StageContext, policy: str, value: Path) -> str:
 
 def _search_match(context: StageContext, stage: str) -> MatchResult:
     """Play the player with the policy of a stage against the one with that of `policy`."""
-    settings, value = context.settings.matches, context.directory("value")
+    value = context.directory("value")
     request = MatchRequest(
-        first=player_with(context, stage, value),
-        second=player_with(context, "policy", value),
-        games=settings.search_games,
-        temperature_moves=0,
-        random_plies=2,
-        seed=context.settings.seed,
-        workers=settings.workers,
+        player_with(context, stage, value),
+        player_with(context, "policy", value),
+        **search_games(context),
         first_name=stage,
         second_name="policy",
         out=context.workdir / MATCHES / "strength" / stage.replace("/", "-"),

@@ -11,10 +11,10 @@ from azero.data.records.filters import Filters, Fractions
 from azero.data.records.importing import run_import
 from azero.data.records.requests import ImportRequest
 from azero.match.matches import MatchRequest, play_match
-from azero.report.paper import Comparison, claim, format_mean
+from azero.report.paper import claim, format_mean
 from azero.train.alphago2016.config import stage_config
 from azero.train.alphago2016.figures import player_with
-from azero.train.alphago2016.measures import ERROR_NOTE, held_out, look
+from azero.train.alphago2016.measures import ERROR_NOTE, search_games, value_error
 from azero.train.alphago2016.stages import Outcome, StageContext
 
 _SPLIT = Fractions(validation=0.05, test=0.1)
@@ -38,42 +38,28 @@ def iterate_value_networks(context: StageContext) -> Outcome:
         if outcome.status:
             return outcome
         networks = {"before": value, "after": context.directory(stage)}
-        lines += _errors_of(context, f"iteration {number}", networks, place / "data")
+        if Dataset.open(place / "data").shards("test"):
+            lines += [
+                claim(
+                    f"iteration {number}, {name}",
+                    format_mean(value_error(context, path, place / "data"), 1, 3),
+                )
+                for name, path in networks.items()
+            ]
         value = context.directory(stage)
     notes = [ERROR_NOTE, f"{settings.games:,} games of the player for each; held-out ones measured"]
     return Outcome(rows=lines, notes=notes)
 
 
-def _errors_of(
-    context: StageContext, what: str, networks: dict[str, Path], data: Path
-) -> list[Comparison]:
-    """Return the value errors of networks on the test split of a data set; none if it is empty."""
-    dataset = Dataset.open(data)
-    if not dataset.shards("test"):
-        return []
-    rows, position = held_out(dataset, context.settings.evaluation.validation_positions)
-    return [
-        claim(
-            f"{what}, {name}",
-            format_mean(look(context, path, rows, position).value_error, 1, 3),
-        )
-        for name, path in networks.items()
-    ]
-
-
 def _play_itself(context: StageContext, value: Path, out: Path, number: int) -> None:
     """Play games of the player with a value network against itself."""
-    player = player_with(context, "policy", value)
-    request = MatchRequest(
-        first=player,
-        second=player,
-        games=context.settings.lee.games,
-        temperature_moves=0,
-        random_plies=context.settings.lee.random_plies,
-        seed=context.settings.seed + number,
-        workers=context.settings.matches.workers,
-        first_name="first",
-        second_name="second",
-        out=out,
-    )
-    play_match(request, context.console)
+    player, settings = player_with(context, "policy", value), context.settings.lee
+    arguments = {
+        **search_games(context),
+        "games": settings.games,
+        "random_plies": settings.random_plies,
+        "seed": context.settings.seed + number,
+        "first_name": "first",
+        "second_name": "second",
+    }
+    play_match(MatchRequest(player, player, **arguments, out=out), context.console)

@@ -7,12 +7,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from azero.checkpoint import load_settings
 from azero.data.records.dataset import Dataset
-from azero.evaluate.accuracy import Accuracy, clustered_mean, predict_positions, summarise
+from azero.evaluate.accuracy import Accuracy, Mean, clustered_mean, predict_positions, summarise
 from azero.match.matches import MatchRequest, play_match
 from azero.match.score import MatchResult
 from azero.report.paper import Comparison, claim, format_mean
@@ -31,15 +32,13 @@ ERROR_NOTE = "(z - v)^2 / 4: always saying 0 gives 0.25"
 
 def measure_prediction(context: StageContext) -> Outcome:
     """Measure the move prediction of each policy, and of chance, on the test split."""
-    data = Dataset.open(context.data())
-    rows, position = held_out(data, context.settings.evaluation.validation_positions)
+    rows, position = held_out_records(context)
     lines = [
         _accuracy(context, f"{part} accuracy", context.directory(part), rows, position)
         for part in ("policy", "tree", "rollout")
     ]
-    empty = data.game().num_points - np.bitwise_count(rows["frame"][position]).sum(
-        axis=1, dtype=np.int64
-    )
+    stones = np.bitwise_count(rows["frame"][position]).sum(axis=1, dtype=np.int64)
+    empty = Dataset.open(context.data()).game().num_points - stones
     chance = clustered_mean(1 / np.maximum(empty, 1), np.cumsum(rows["ply"] == 0)[position])
     lines.append(claim("chance accuracy", format_mean(chance, 100, 1, "%")))
     return Outcome(rows=lines, notes=[f"{len(position):,} positions of the test split"])
@@ -58,6 +57,18 @@ def held_out(data: Dataset, most: int, split: str = "test") -> tuple[HostArray, 
     return rows, position[
         np.linspace(0, len(position) - 1, min(most, len(position))).astype(np.int64)
     ]
+
+
+def held_out_records(context: StageContext) -> tuple[HostArray, HostArray]:
+    """Return rows of the records' test split and its positions, as many as `evaluation` says."""
+    most = context.settings.evaluation.validation_positions
+    return held_out(Dataset.open(context.data()), most)
+
+
+def value_error(context: StageContext, network: Path, data: Path, split: str = "test") -> Mean:
+    """Return the value error of a network on a split of a data set."""
+    most = context.settings.evaluation.validation_positions
+    return look(context, network, *held_out(Dataset.open(data), most, split)).value_error
 
 
 def look(context: StageContext, network: Path, rows: HostArray, position: HostArray) -> Accuracy:
@@ -118,28 +129,35 @@ def format_score(result: MatchResult) -> str:
     )
 
 
+def search_games(context: StageContext) -> dict[str, Any]:
+    """Return the arguments that the matches between players with a search share."""
+    settings = context.settings.matches
+    return {
+        "games": settings.search_games,
+        "temperature_moves": 0,
+        "random_plies": 2,
+        "seed": context.settings.seed,
+        "workers": settings.workers,
+    }
+
+
 def measure_mixing(context: StageContext) -> Outcome:
     """Play matches of the player against itself with values alone, rollouts alone, and both."""
     settings, directory = context.settings.matches, context.workdir / MATCHES / "mixing"
     rows = []
     for index, first in enumerate(LAMBDAS):
         for second in LAMBDAS[index + 1 :]:
-            players = [
-                f"apv:{context.workdir}?visits={settings.visits}&threshold={settings.threshold}&lambda={mixing:g}"
-                for mixing in (first, second)
-            ]
+            player = (
+                f"apv:{context.workdir}?visits={settings.visits}&threshold={settings.threshold}"
+            )
             names = [f"lambda {mixing:g}" for mixing in (first, second)]
             request = MatchRequest(
-                first=players[0],
-                second=players[1],
-                games=settings.search_games,
-                temperature_moves=0,
-                random_plies=2,
-                seed=context.settings.seed,
-                workers=settings.workers,
+                f"{player}&lambda={first:g}",
+                f"{player}&lambda={second:g}",
                 first_name=names[0],
                 second_name=names[1],
                 out=directory / f"{first:g}-{second:g}",
+                **search_games(context),
             )
             score = format_score(play_match(request, context.console))
             rows.append(claim(f"{names[0]} against {names[1]}", score))
@@ -157,24 +175,19 @@ def measure_mixing(context: StageContext) -> Outcome:
 def measure_value_error(context: StageContext) -> Outcome:
     """Measure the error on positions that the value network learned from, on games that it has not
     seen, and on recorded games."""
-    most = context.settings.evaluation.validation_positions
-    rows = _value_errors(context, "one position", "value", context.directory("value-data"), most)
+    rows = _value_errors(context, "one position", "value", context.directory("value-data"))
     if context.records is not None:
-        error = look(
-            context, context.directory("value"), *held_out(Dataset.open(context.records), most)
-        ).value_error
+        error = value_error(context, context.directory("value"), context.records)
         rows.append(claim("value error on records", format_mean(error, 1, 3)))
     return Outcome(rows=rows, notes=[ERROR_NOTE])
 
 
-def _value_errors(
-    context: StageContext, name: str, stage: str, data: Path, most: int
-) -> list[Comparison]:
-    errors = {}
-    for split in ("train", "test"):
-        rows, position = held_out(Dataset.open(data), most, split)
-        errors[split] = look(context, context.directory(stage), rows, position).value_error
-    return [claim(f"{name}, {split}", format_mean(error, 1, 3)) for split, error in errors.items()]
+def _value_errors(context: StageContext, name: str, stage: str, data: Path) -> list[Comparison]:
+    network = context.directory(stage)
+    return [
+        claim(f"{name}, {split}", format_mean(value_error(context, network, data, split), 1, 3))
+        for split in ("train", "test")
+    ]
 
 
 def compare_overfitting(context: StageContext) -> Outcome:
@@ -183,8 +196,7 @@ def compare_overfitting(context: StageContext) -> Outcome:
     made = make_positions(context, "value-data-all", "all")
     if made.status:
         return made
-    most, rows = context.settings.evaluation.validation_positions, []
-    rows += _value_errors(context, "one position", "value", context.directory("value-data"), most)
+    rows = _value_errors(context, "one position", "value", context.directory("value-data"))
     for name, data in (
         ("all positions of self-play", context.directory("value-data-all")),
         ("all positions of records", context.data()),
@@ -193,13 +205,10 @@ def compare_overfitting(context: StageContext) -> Outcome:
         outcome = context.learn(stage, stage_config(context.settings, "value"), data)
         if outcome.status:
             return outcome
-        rows += _value_errors(context, name, stage, data, most)
+        rows += _value_errors(context, name, stage, data)
         if data != context.data():
-            single = look(
-                context,
-                context.directory(stage),
-                *held_out(Dataset.open(context.directory("value-data")), most),
-            ).value_error
+            network, singles = context.directory(stage), context.directory("value-data")
+            single = value_error(context, network, singles)
             rows.append(claim(f"{name}, test of one position", format_mean(single, 1, 3)))
     return Outcome(rows=rows, notes=[ERROR_NOTE, *(f"{row.what}: {row.ours}" for row in made.rows)])
 
@@ -225,9 +234,7 @@ def compare_filters(context: StageContext) -> Outcome:
 def _compare(context: StageContext, kind: str, configs: dict[int, Config]) -> Outcome:
     """Train a policy network with each of the settings, and predict the test split; where the stage
     `policy` has the same settings, its network is used."""
-    rows, position = held_out(
-        Dataset.open(context.data()), context.settings.evaluation.validation_positions
-    )
+    rows, position = held_out_records(context)
     lines = []
     for number, config in configs.items():
         stage = f"{kind}/{number}"

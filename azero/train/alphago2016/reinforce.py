@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
@@ -45,14 +44,8 @@ from azero.types import Array, PyTree
 _OPPONENT, _GAMES = range(2)
 
 
-class Baseline(NamedTuple):
-    """A value network: the expected result of a position."""
-
-    game: Game
-    """whose planes it reads"""
-    infer: Callable[[PyTree, Array], tuple[Array, Array]]
-    params: PyTree
-    """Inference parameters, on every device."""
+Baseline = Callable[[Samples], Array]
+"""Positions [B] -> their expected results float32[B] for the side to move."""
 
 
 @dataclass
@@ -127,15 +120,9 @@ class Reinforce:
         pool_every: int,
         baseline: Baseline | None = None,
     ) -> None:
-        """Build the programs; nothing is compiled yet.
-
-        Args:
-          config: `selfplay.num_games` is n, `learner.batch_size` how many positions are learned
-            from at a time; they all make one step.
-          mesh: the devices.
-          start: variables of the policy that the run starts from.
-          pool_every: iterations after which the policy joins the pool.
-          baseline: the second pass's; None is 0.
+        """Build the programs; nothing is compiled yet. `config.selfplay.num_games` is n;
+        `learner.batch_size` positions are learned from at a time, which all make one step. The run
+        starts from the variables `start`; the baseline is the second pass's, None is 0.
 
         Raises:
           ValueError: settings do not fit each other or the devices.
@@ -163,11 +150,6 @@ class Reinforce:
             mesh=mesh,
         )
         self._trace = make_tracer(game, functools.partial(sensible_moves, self.game), mesh)
-        self._values = (
-            None
-            if baseline is None
-            else jax.jit(functools.partial(_expect, baseline.game, baseline.infer))
-        )
 
     def fresh_state(self) -> ReinforceState:
         """Return the state before the first iteration."""
@@ -231,23 +213,7 @@ class Reinforce:
     def batch(self, samples: Samples, allowed: HostArray) -> Batch:
         """Return the batch of the learner; its `value` is the result minus the baseline."""
         batch = unpack(cast(Game, self.game), samples)
-        expected: Array | float = (
-            0.0
-            if self._values is None or self._baseline is None
-            else self._values(self._baseline.params, samples)
-        )
         return batch._replace(
-            value=batch.value - expected,
+            value=batch.value - (0.0 if self._baseline is None else self._baseline(samples)),
             allowed=jax.device_put(allowed, mesh_lib.batch_sharded(self.mesh)),
         )
-
-
-def _expect(
-    game: Game,
-    infer: Callable[[PyTree, Array], tuple[Array, Array]],
-    params: PyTree,
-    samples: Samples,
-) -> Array:
-    """Return the value network's float32[B] for the side to move."""
-    planes = jax.vmap(game.observe_frames)(samples.frames, jnp.asarray(samples.to_play, jnp.int32))
-    return infer(params, planes)[1]

@@ -11,39 +11,33 @@ from functools import partial
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 
 from azero import mesh as mesh_lib
 from azero.checkpoint import Checkpointer, load_variables
 from azero.checkpoint.exported import write_exported
 from azero.console.progress import Progress
 from azero.data.rows import Row
+from azero.data.sample import Samples
 from azero.report.metrics import MetricsWriter
 from azero.settings import Config
 from azero.train.alphago2016.reinforce import Baseline, Reinforce, ReinforceState
 from azero.train.events import PolicyImproved
 from azero.train.saving import restore_learner, save_learner
 from azero.train.stage import Stage
+from azero.types import Array, PyTree
 
 POOL = "pool"
 """Subdirectory with the earlier policies, a directory for each, named by its iteration."""
 
 
 def make_reinforce_stage(
-    policy: Path,
-    pool_every: int,
-    value: Path | None,
-    config: Config,
-    workdir: Path,
+    policy: Path, pool_every: int, value: Path | None, config: Config, workdir: Path
 ) -> Stage[ReinforceState]:
-    """Return the stage; its programs are not compiled yet.
-
-    Args:
-      policy: directory of the policy network that the run starts from.
-      pool_every: iterations after which the policy joins the pool.
-      value: directory of the value network whose output is the baseline; None is a baseline of 0
-        (AG16: the first pass).
-      config: settings as `Reinforce` reads them; the network is the one in `policy`.
-      workdir: the run's directory.
+    """Return the stage that starts from the policy network in the directory `policy`; its programs
+    are not compiled yet. The policy joins the pool every `pool_every` iterations. The baseline is
+    the value network in the directory `value`, or 0 (AG16: the first pass). `config` is as
+    `Reinforce` reads it; the network is the one in `policy`.
 
     Raises:
       ValueError: settings do not fit each other or the devices.
@@ -86,10 +80,7 @@ def _member(workdir: Path, iteration: int) -> Path:
 
 
 def _report(
-    config: Config,
-    event: PolicyImproved,
-    metrics: MetricsWriter,
-    progress: Progress,
+    config: Config, event: PolicyImproved, metrics: MetricsWriter, progress: Progress
 ) -> Row:
     """Return an iteration's row of metrics."""
     score = event.result.total.score
@@ -117,9 +108,16 @@ def _load_baseline(directory: Path) -> Baseline:
     variables, config = load_variables(directory)
     if config.network.name != "value2016":
         raise ValueError(
-            f"{directory} holds a network {config.network.name}; a baseline is value2016",
+            f"{directory} holds a network {config.network.name}; a baseline is value2016"
         )
     game = config.game.build()
     network = config.network.build(game)
     fold = jax.jit(network.fold, out_shardings=mesh_lib.replicated(mesh_lib.make_mesh()))
-    return Baseline(game, network.infer, fold(variables))
+    params = fold(variables)
+
+    @jax.jit
+    def expect(params: PyTree, samples: Samples) -> Array:
+        to_play = jnp.asarray(samples.to_play, jnp.int32)
+        return network.infer(params, jax.vmap(game.observe_frames)(samples.frames, to_play))[1]
+
+    return partial(expect, params)

@@ -134,14 +134,11 @@ def _learn_moves(stage: str) -> Callable[[StageContext], Outcome]:
     return build
 
 
-def build_reinforce(context: StageContext) -> Outcome:
-    """Improve the policy by games against earlier policies."""
-    return reinforce_in(context, "reinforce", None)
-
-
-def reinforce_in(context: StageContext, stage: str, value: Path | None) -> Outcome:
-    """Improve the policy in the directory of a stage; `value` is the directory of the value network
-    that is the baseline, None is a baseline of 0."""
+def reinforce_in(
+    context: StageContext, stage: str = "reinforce", value: Path | None = None
+) -> Outcome:
+    """Improve the policy, by games against earlier policies, in the directory of a stage; `value`
+    is the directory of the value network that is the baseline, None is a baseline of 0."""
     config, settings = stage_config(context.settings, "reinforce"), context.settings.reinforce
     directory, seed = context.directory(stage), stage_seed(context.settings.seed, stage)
     config = dataclasses.replace(config, run=dataclasses.replace(config.run, seed=seed))
@@ -155,12 +152,9 @@ def reinforce_in(context: StageContext, stage: str, value: Path | None) -> Outco
     return Outcome(status, [claim("reinforce size", games)], [] if score is None else [last])
 
 
-def build_value_data(context: StageContext) -> Outcome:
-    """Make the positions of the value network, one of each game."""
-    return make_positions(context, "value-data", "one")
-
-
-def make_positions(context: StageContext, stage: str, which: Literal["one", "all"]) -> Outcome:
+def make_positions(
+    context: StageContext, stage: str = "value-data", which: Literal["one", "all"] = "one"
+) -> Outcome:
     """Make a data set of self-play in the directory of a stage, or continue it."""
     settings, directory = context.settings.value_data, context.directory(stage)
     settings = dataclasses.replace(settings, seed=stage_seed(settings.seed, stage))
@@ -233,8 +227,8 @@ BUILDERS: dict[str, Callable[[StageContext], Outcome]] = {
     "rollout": _learn_moves("rollout"),
     "tree": _learn_moves("tree"),
     "policy": _learn_moves("policy"),
-    "reinforce": build_reinforce,
-    "value-data": build_value_data,
+    "reinforce": reinforce_in,
+    "value-data": make_positions,
     "value": build_value,
 }
 """Training stages by name."""

@@ -28,6 +28,7 @@ from azero.selfplay.resignation import NEVER
 from azero.selfplay.selfplay import to_host
 from azero.selfplay.trajectory import Assembler, Games
 from azero.settings import Config
+from azero.train.estimate import positions_per_iteration
 from azero.train.events import Event, MatchSkipped, Phase, SelfplayTally
 from azero.train.loop import Challenge, Loop, RunState
 from azero.train.programs import WORKER, Programs
@@ -83,15 +84,9 @@ class Worker:
     else."""
 
     def __init__(self, config: Config, starts: PyTree, platform: str, iteration: int, number: int):
-        """Begin `selfplay.num_games` games.
-
-        Args:
-          config: all settings of the run.
-          starts: states[P] that games start from, or None.
-          platform: JAX's name for the learner's kind of device, for which the network's settings
-            were chosen.
-          iteration: iterations that the run has done.
-          number: of the worker; with `iteration` it makes the random draws its own.
+        """Begin `selfplay.num_games` games from `starts`, states[P] or None. `platform` is JAX's
+        name for the learner's kind of device, for which the network's settings were chosen; the
+        run's iterations so far and the worker's number make its random draws its own.
 
         Raises:
           ValueError: settings do not fit the devices of this process.
@@ -141,7 +136,7 @@ class Elastic:
         self._loop = loop
         self._pool = pool
         self._should_stop = should_stop
-        self._quota = loop.positions_per_iteration
+        self._quota = positions_per_iteration(loop.config)
         self._surplus = 0
         self._challenge: Challenge | None = None
         self._collected = time.monotonic()

@@ -24,6 +24,7 @@ from azero.settings import Config
 from azero.train.arguments import ClusterOptions
 from azero.train.cluster.elastic import Elastic, Worker
 from azero.train.cluster.workers import RayWorkerPool, last_line
+from azero.train.estimate import positions_per_iteration
 from azero.train.loop import Loop, RunState
 from azero.train.selfplay_run import WorkerBackend
 from azero.train.stage import Iterate
@@ -92,16 +93,15 @@ def open_cluster(options: ClusterOptions) -> Iterator[WorkerBackend]:
         pool = RayWorkerPool(
             _worker_starter(options, loop, state.iteration),
             options.workers,
-            max_waiting=loop.positions_per_iteration,
+            max_waiting=positions_per_iteration(loop.config),
         )
         with contextlib.closing(pool):
             yield Elastic(loop, pool, lambda: stop.is_set).iterate
 
     try:
         if options.learner_gpus:
-            reserved = _reserve_gpus(
-                options.learner_gpus
-            )  # the GPUs are the learner's for as long as this actor is referred to
+            # the GPUs are the learner's for as long as this actor is referred to
+            reserved = _reserve_gpus(options.learner_gpus)
             os.environ["CUDA_VISIBLE_DEVICES"] = ray.get(reserved.gpus.remote())
         yield start_workers
     finally:
@@ -121,9 +121,8 @@ def _connect(address: str, takes_any: bool) -> None:
             "--cluster ray: Ray was imported before, without a token, so its ports would be open "
             "to everybody; start the run in a separate process"
         )
-    os.environ.setdefault(
-        "RAY_USAGE_STATS_ENABLED", "0"
-    )  # no usage statistics from a Ray started here
+    # no usage statistics from a Ray started here
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     try:
         if address == LOCAL:
@@ -197,9 +196,8 @@ def _worker_starter(options: ClusterOptions, loop: Loop, iteration: int) -> Call
 
 def _environment(options: ClusterOptions) -> dict[str, str]:
     """Return the environment of a worker's process, which limits it to its own devices."""
-    environment = {
-        "JAX_NUM_CPU_DEVICES": str(1 << (options.worker_cpus.bit_length() - 1))
-    }  # a power of two, by which games divide
+    # a power of two, by which games divide
+    environment = {"JAX_NUM_CPU_DEVICES": str(1 << (options.worker_cpus.bit_length() - 1))}
     if not options.worker_gpus and not options.worker_tpus:
         environment["JAX_PLATFORMS"] = "cpu"
     if 0 < options.worker_gpus < 1:

@@ -29,7 +29,7 @@ from azero.selfplay.policy_games import Trace
 from azero.selfplay.settings import SelfplayConfig
 from azero.selfplay.targets import words_of
 from azero.settings import Config
-from azero.train.alphago2016.reinforce import Baseline, Reinforce, own_moves
+from azero.train.alphago2016.reinforce import Reinforce, own_moves
 from azero.train.alphago2016.reinforce_run import make_reinforce_stage
 from azero.train.driver import run_stage
 from azero.train.settings import CheckpointConfig, RunConfig
@@ -191,14 +191,7 @@ def test_a_baseline_takes_the_value_network_off_the_result(whole, start):
     moves nothing to teach, and lost ones twice as much."""
     rows = [json.loads(line) for line in (whole / "run" / "metrics.jsonl").read_text().splitlines()]
     assert [row["value_loss"] for row in rows] == pytest.approx([1.0] * 4)
-    game = make("go", **{**CONFIG.game.options(), "num_planes": 49})
-    loop = Reinforce(
-        CONFIG,
-        make_mesh(),
-        start,
-        2,
-        Baseline(game, lambda params, planes: (None, jnp.ones(planes.shape[0])), {}),
-    )
+    loop = Reinforce(CONFIG, make_mesh(), start, 2, lambda samples: jnp.ones(len(samples.to_play)))
     samples = Samples(
         frames=np.zeros((8, 8, 2), np.uint32),
         to_play=np.zeros(8, np.uint8),

@@ -13,8 +13,8 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from rich.console import Console
 from small_run import LocalWorkerPool, check_whole, small, stored, with_evaluation
+from small_runs import quiet_run
 
 from azero import mesh as mesh_lib
 from azero.data.shard import pack_positions
@@ -22,10 +22,11 @@ from azero.experiment import load
 from azero.selfplay.trajectory import Games
 from azero.settings import Config
 from azero.train.cluster.elastic import Elastic, Worker
+from azero.train.estimate import positions_per_iteration
 from azero.train.events import Evaluated, Event, IterationDone, MatchSkipped, Trained
 from azero.train.loop import Loop, RunState
 from azero.train.main import main
-from azero.train.selfplay_run import WorkerBackend, run
+from azero.train.selfplay_run import WorkerBackend
 
 pytestmark = pytest.mark.usefixtures("shared_programs")
 
@@ -112,7 +113,7 @@ def test_the_pace_is_that_of_the_one_program(loop, workers, tmp_path):
     assert int(state.train.step) == 5 * config.learner.steps_per_iteration
     # Never ahead of self-play, and behind it by less than what came last (all slots' games may end
     # at once).
-    quota = loop.positions_per_iteration
+    quota = positions_per_iteration(loop.config)
     assert quota == 16 * 4 * 2
     for number, event in enumerate(done, 1):
         assert number * quota <= event.positions < number * quota + 16 * 9
@@ -124,7 +125,7 @@ def test_the_pace_is_that_of_the_one_program(loop, workers, tmp_path):
     assert games["network"][:, 1].max() == 4, (
         "the last iteration's games are those of the network before it"
     )
-    assert done[-1].network_age > 0
+    assert done[-1].tally.ages > 0
 
 
 def test_positions_are_not_seen_too_often(loop, workers, tmp_path):
@@ -134,7 +135,8 @@ def test_positions_are_not_seen_too_often(loop, workers, tmp_path):
     state = fresh(other(loop, bounded), tmp_path)
     iterations(Elastic(other(loop, bounded), LocalWorkerPool(workers), never), state, 3)
     assert (
-        int(state.train.step) == 3 * loop.positions_per_iteration // loop.config.learner.batch_size
+        int(state.train.step)
+        == 3 * positions_per_iteration(loop.config) // loop.config.learner.batch_size
     )
 
 
@@ -150,8 +152,8 @@ def test_a_request_to_stop_ends_the_iteration_with_the_games_that_have_come(
     done = [event for event in elastic.iterate(state) if isinstance(event, IterationDone)]
     assert len(done) == 1
     new = state.positions - before
-    assert 0 < new < loop.positions_per_iteration
-    assert int(state.train.step) == 8 + 8 * new // loop.positions_per_iteration
+    assert 0 < new < positions_per_iteration(loop.config)
+    assert int(state.train.step) == 8 + 8 * new // positions_per_iteration(loop.config)
 
 
 @pytest.mark.parametrize("win_rate", [0.0, 0.99])
@@ -218,7 +220,7 @@ def test_the_one_program_goes_on_with_an_elastic_run_and_the_other_way_round(
         config = dataclasses.replace(
             small(iterations), checkpoint=dataclasses.replace(small().checkpoint, keep=1)
         )
-        assert run(load("tictactoe"), config, tmp_path, Console(quiet=True), backend) == 0
+        assert quiet_run("tictactoe", config, tmp_path, backend=backend) == 0
 
     @contextlib.contextmanager
     def elastic(

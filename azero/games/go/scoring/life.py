@@ -22,7 +22,10 @@ def pass_alive(board: np.ndarray, colour: int) -> tuple[np.ndarray, np.ndarray]:
     """
     chains = [chain for chain, _ in setup.chains(np.where(board == colour, board, 0))]
     owner = {point: index for index, chain in enumerate(chains) for point in chain}
-    regions = [_Region(points, board, owner) for points in _regions(board == colour)]
+    regions = [
+        _Region(points, board, owner)
+        for points, _ in setup.chains((board != colour).astype(np.int8))
+    ]
     alive = set(range(len(chains)))
     while True:
         healthy = [region for region in regions if region.adjacent_chains <= alive]
@@ -54,11 +57,6 @@ class _Region:
         empty = [adjacent[point] for point in points if board[point] == 0]
         self.vital_to: set[int] = set.intersection(*empty) if empty else set()
         self.is_covered = all(empty)
-
-
-def _regions(walls: np.ndarray) -> list[set[Point]]:
-    """Return the connected sets of points that are not `walls` bool[H, W]."""
-    return [points for points, _ in setup.chains((~walls).astype(np.int8))]
 
 
 def _neighbours(point: Point) -> list[Point]:
