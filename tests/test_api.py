@@ -193,6 +193,13 @@ def test_mistakes_are_one_line(animal, go7):
         ValueError, match="iteration 96 knows animal_shogi on 4x3 and cannot play go"
     ):
         animal.evaluate(azero.Position.start(go7.game))
+    for wrong in ("abc", [5], [animal]):
+        with pytest.raises(TypeError, match=r"is not an azero\.Position"):
+            animal.evaluate(wrong)
+    with pytest.raises(TypeError, match=r"None is not an azero\.Position"):
+        animal.search(None)
+    with pytest.raises(ValueError, match="'5' is not a player"):
+        azero.play(animal, 5)
     for wrong in ("go", animal):
         with pytest.raises(TypeError, match=r"is not a game, as azero\.make and model\.game are"):
             azero.Position.start(wrong)

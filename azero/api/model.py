@@ -19,7 +19,7 @@ from azero.games.game import Game
 from azero.games.position import Position
 from azero.players.notation import NOTATIONS
 from azero.players.specs import ThinkerSpec, load_any_thinker, parse_player, resolve
-from azero.players.thinking import Analysis, Limits, ThinkOptions
+from azero.players.thinking import Analysis, Limits, ThinkOptions, describe_board
 from azero.players.tree_player import TreePlayer
 from azero.settings import Config
 
@@ -109,7 +109,8 @@ class Model:
         self.game: Game = self.config.game.for_matches().build()
         """The rules that it learned; positions may have another komi, and where the network allows
         it another board."""
-        self._thinkers: dict[tuple[str, tuple[int, int]], TreePlayer] = {}
+        self._thinkers: dict[str, TreePlayer] = {}
+        """By the game and its board."""
         self._lock = threading.RLock()
         self._is_searching = False
 
@@ -128,11 +129,15 @@ class Model:
 
         Raises:
           ValueError: a position is of a game or board that the network does not know.
+          TypeError: it is no position.
         """
         if isinstance(positions, Position):
-            with self.held(positions.game) as thinker:
-                return _evaluate(thinker, positions)
-        return [self.evaluate(position) for position in positions]
+            return self._evaluate(positions)
+        return [self._evaluate(position) for position in positions]
+
+    def _evaluate(self, position: Position) -> Evaluation:
+        with self.held(_game_of(position)) as thinker:
+            return _evaluate(thinker, position)
 
     def search(
         self,
@@ -154,6 +159,7 @@ class Model:
         Raises:
           ValueError: the position is of a game or board that the network does not know, a limit is
             not a positive number, of visits an integer, or `on_progress` calls this.
+          TypeError: it is no position.
         """
         limits = self.limits(visits, seconds)
         if limits.visits == 0:  # a name without a search: its first visit is the network's choice
@@ -163,7 +169,7 @@ class Model:
             if on_progress is not None:
                 on_progress(_result(position, analysis))
 
-        with self.held_to_search(position.game) as thinker:
+        with self.held_to_search(_game_of(position)) as thinker:
             return _result(
                 position, thinker.think(position, limits, ThinkOptions(on_progress=report))
             )
@@ -201,7 +207,7 @@ class Model:
                 self._is_searching = False
 
     def _thinker(self, game: Game) -> TreePlayer:
-        key = (game.name, game.board_shape)
+        key = describe_board(game)
         if key not in self._thinkers:
             use_compilation_cache()
             self._thinkers[key] = load_any_thinker(self._spec, rules_of(game))
@@ -224,6 +230,12 @@ def load(name: str | Path) -> Model:
     if not isinstance(spec, ThinkerSpec):
         raise ValueError(f"{str(name)!r} is a program, not a network; play takes programs")
     return Model(spec)
+
+
+def _game_of(position: Position) -> Game:
+    if not isinstance(position, Position):
+        raise TypeError(f"{position!r:.80} is not an azero.Position")
+    return position.game
 
 
 def _evaluate(thinker: TreePlayer, position: Position) -> Evaluation:

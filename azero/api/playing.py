@@ -65,8 +65,8 @@ class FinishedGame:
 
 
 def play(
-    first: Model | str,
-    second: Model | str,
+    first: Model | str | Path,
+    second: Model | str | Path,
     *,
     visits: int | None = None,
     seconds: float | None = None,
@@ -153,10 +153,10 @@ def _styled(style: PlayStyle, limits: Limits, drawn_moves: int) -> PlayStyle:
     )
 
 
-def _side(player: Model | str) -> Model | ProgramSpec:
+def _side(player: Model | str | Path) -> Model | ProgramSpec:
     if isinstance(player, Model):
         return player
-    spec = parse_player(player)
+    spec = parse_player(str(player))
     if isinstance(spec, ThinkerSpec):
         return Model(spec)
     find_program(spec.command[0])

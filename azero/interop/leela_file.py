@@ -67,6 +67,11 @@ class Layout(NamedTuple):
             *(self.value_hidden * value * points, self.value_hidden, self.value_hidden, 1),
         ]
 
+    def variance_lines(self) -> set[int]:
+        """Return the numbers of the lines with variances."""
+        last_of_tower = 5 + 8 * self.blocks
+        return {*range(5, last_of_tower + 1, 4), last_of_tower + 4, last_of_tower + 10}
+
 
 def read_layout(path: Path) -> Layout:
     """Return the sizes of the network in a file; its numbers are counted and not read.
@@ -109,9 +114,10 @@ def read_numbers(path: Path, layout: Layout) -> Iterator[np.ndarray]:
     """Yield the arrays float32[n] of a file with this layout, one a line.
 
     Raises:
-      ValueError: a line has something else than finite numbers, or another count.
+      ValueError: a line has something else than finite numbers, or another count, or a variance is
+        negative.
     """
-    lines = _lines(path)
+    lines, variance_lines = _lines(path), layout.variance_lines()
     next(lines, None)
     for number, wanted in enumerate(layout.counts(), start=2):
         words = next(lines, b"")
@@ -124,6 +130,8 @@ def read_numbers(path: Path, layout: Layout) -> Iterator[np.ndarray]:
         if not np.isfinite(array).all():
             first = int(np.flatnonzero(~np.isfinite(array))[0])
             raise ValueError(f"{path}: number {first + 1} of line {number} is {array[first]}")
+        if number in variance_lines and (array < 0).any():
+            raise ValueError(f"{path}: line {number} has a negative variance")
         yield array
 
 

@@ -116,7 +116,7 @@ class OnnxNetwork:
         if not path.is_file():
             raise ValueError(f"there is no file {path}")
         try:
-            properties, self._make_programs = open_file(path, dtype)
+            properties, names, self._make_programs = open_file(path, dtype)
         except Exception as error:  # the libraries have classes of their own for every damage
             reason = " ".join(str(error).split())[:200]
             raise ValueError(f"{path} is not a readable ONNX file: {reason}") from None
@@ -128,8 +128,12 @@ class OnnxNetwork:
             )
         try:
             data = json.loads(settings)
+            if not isinstance(data, dict):
+                raise ValueError("they are no JSON object")
         except ValueError as error:
             raise ValueError(f"{path}: its settings are damaged: {error}") from None
+        if missing := {"planes", "logits", "value"} - names:
+            raise ValueError(f"{path} has no input or output {', '.join(sorted(missing))}")
         self.config = from_dict(data, source=str(path))
         """The settings of its run."""
         self._threads = num_cores()
@@ -166,9 +170,9 @@ def _call(program: _Program, planes: np.ndarray) -> dict[str, np.ndarray]:
     return program(planes)
 
 
-def _open_onnxruntime(path: Path, dtype: str) -> tuple[dict[str, str], _MakePrograms]:
-    """Return a file's metadata and what makes its programs; ONNX Runtime computes in the types of
-    the file, float32, whatever `dtype` is."""
+def _open_onnxruntime(path: Path, dtype: str) -> tuple[dict[str, str], set[str], _MakePrograms]:
+    """Return a file's metadata, the names of its inputs and outputs, and what makes its programs;
+    ONNX Runtime computes in the types of the file, float32, whatever `dtype` is."""
     del dtype
     runtime, content = _require("onnxruntime"), path.read_bytes()
 
@@ -189,11 +193,13 @@ def _open_onnxruntime(path: Path, dtype: str) -> tuple[dict[str, str], _MakeProg
             lambda planes: dict(zip(names, run(names, {"planes": planes}), strict=True))
         ] * parts
 
-    return properties, make_programs
+    inputs = [node.name for node in session(1).get_inputs()]
+    return properties, {*inputs, *names}, make_programs
 
 
-def _open_openvino(path: Path, dtype: str) -> tuple[dict[str, str], _MakePrograms]:
-    """Return a file's metadata and what makes its programs, compiled for their shape."""
+def _open_openvino(path: Path, dtype: str) -> tuple[dict[str, str], set[str], _MakePrograms]:
+    """Return a file's metadata, the names of its inputs and outputs, and what makes its programs,
+    compiled for their shape."""
     openvino = _require("openvino")
     core = openvino.Core()
     model = core.read_model(str(path))
@@ -218,7 +224,8 @@ def _open_openvino(path: Path, dtype: str) -> tuple[dict[str, str], _MakeProgram
 
         return [program(compiled.create_infer_request()) for _ in range(parts)]
 
-    return properties, make_programs
+    names = {name for port in (*model.inputs, *model.outputs) for name in port.names}
+    return properties, names, make_programs
 
 
 def openvino_has_bfloat16() -> bool:

@@ -43,6 +43,8 @@ class PgxGame:
     id: str
     max_moves: int
     env: Any = field(compare=False, repr=False)
+    options: str = field(repr=False)
+    """What else tells environments of one name apart, such as Go's komi."""
     first_player: int = field(compare=False, repr=False)
     """Pgx's number of the player who moves first."""
     legal_at_first: tuple[bool, ...] = field(compare=False, repr=False)
@@ -60,7 +62,10 @@ class PgxGame:
         Raises:
           ValueError: it is not a game of two players without chance and with nothing hidden, or
             `max_moves` is not positive.
+          TypeError: it is no environment.
         """
+        if not hasattr(env, "num_players"):
+            raise TypeError(f"{env!r} is no environment of Pgx, as pgx.make returns them")
         if max_moves is not None and max_moves < 1:
             raise ValueError(f"max_moves is at least 1, not {max_moves}")
         if env.num_players != 2 or str(env.id).startswith(_OTHER_KINDS):
@@ -72,6 +77,7 @@ class PgxGame:
             "id": str(env.id),
             "max_moves": max_moves or LONGEST.get(str(env.id), _LONGEST_OF_OTHERS),
             "env": env,
+            "options": _options_of(env),
             "first_player": int(begin.current_player),
             "legal_at_first": tuple(np.asarray(begin.legal_action_mask).tolist()),
             "shape": begin.observation.shape,
@@ -206,3 +212,9 @@ class PgxGame:
     def _observation(self, state: PyTree) -> Array:
         observed = self.env.observe(state)
         return observed if self.dtype == np.bool_ else observed.astype(jnp.float32)
+
+
+def _options_of(env: Any) -> str:
+    """Return the numbers and words that an environment, and Pgx's game in it, was made with."""
+    made_with = vars(env) | vars(getattr(env, "_game", getattr(env, "game", env)))
+    return repr({n: v for n, v in sorted(made_with.items()) if isinstance(v, int | float | str)})

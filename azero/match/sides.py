@@ -27,7 +27,7 @@ from azero.players.specs import (
     resolve,
     with_search,
 )
-from azero.players.thinking import Limits, describe_board
+from azero.players.thinking import Limits, can_play, describe_board
 from azero.players.uci_go import OWN_MOVES
 from azero.search.settings import PuctConfig
 from azero.search.single.selection import ENGINE as ENGINE_RULE
@@ -173,8 +173,7 @@ def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:
         if isinstance(side.spec, ThinkerSpec):
             assert side.config is not None
             known = side.config.game.build()
-            fits = side.config.network.FITS_ANY_BOARD or known.board_shape == board.board_shape
-            if known.name != board.name or not fits:
+            if not can_play(known, board, side.config.network.FITS_ANY_BOARD):
                 raise ValueError(
                     f"{side.name} plays {describe_board(known)}, not {describe_board(board)}"
                 )

@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from azero.games.game import Game
 from azero.games.settings import GameConfig
 from azero.interop.onnx_file import Backend, OnnxNetwork
 from azero.players.head_estimates import Heads, draws_estimator
 from azero.players.play_style import PlayStyle
 from azero.players.points import points_estimator
 from azero.players.searches import Constants, symmetry_of, with_eyes_last
+from azero.players.thinking import can_play, describe_board
 from azero.players.tree_player import TreePlayer
 from azero.search.leaf import outside_leaf
 from azero.search.single.parallel import TreeSettings
+from azero.settings import Config
 
 FORMS = '"leela:FILE?visits=400&search=engine", "onnx:FILE?visits=400&backend=openvino"'
 
@@ -64,6 +67,29 @@ def search_words(visits: int | None, search: str | None, constants: Constants = 
     return [*words, *(f"{name.replace('_', '-')} {value:g}" for name, value in constants)]
 
 
+def make_game(name: str, config: Config, rules: GameConfig | None) -> Game:
+    """Return the game that a network plays.
+
+    Args:
+      name: the player's, for the error.
+      config: the settings that the network was made with.
+      rules: what is played; None is the training's.
+
+    Raises:
+      ValueError: `rules` is of another game, or of a board that the network does not know.
+    """
+    trained = config.game.build()
+    if rules is None:
+        return trained
+    game = rules.seen_as(config.game).build()
+    if not can_play(trained, game, config.network.FITS_ANY_BOARD):
+        raise ValueError(
+            f"{name} knows {describe_board(trained)} and cannot play {describe_board(game)}: "
+            "its network has one output per move"
+        )
+    return game
+
+
 def load_onnx(
     spec: OnnxSpec, rules: GameConfig | None, tree: TreeSettings | None, style: PlayStyle, seed: int
 ) -> TreePlayer:
@@ -72,12 +98,12 @@ def load_onnx(
     Visits in its name are the limit of every move.
 
     Raises:
-      ValueError: there is no such file, `azero checkpoint --export-onnx` did not write it, or the
-        backend is not installed.
+      ValueError: there is no such file, `azero checkpoint --export-onnx` did not write it, the
+        backend is not installed, or `rules` is of another game or board.
     """
     network = OnnxNetwork(spec.file, spec.backend)
     config = network.config
-    game = (config.game if rules is None else rules.seen_as(config.game)).build()
+    game = make_game(spec.name, config, rules)
     tree = tree or TreeSettings(symmetry=symmetry_of(config))
     leaf = with_eyes_last(config, game, outside_leaf(game))
     evaluator = tree.make_evaluator(game, leaf, (), seed, network=network)

@@ -26,7 +26,7 @@ from azero.networks.network import Network
 from azero.players.alphago2016 import FORM as APV_FORM
 from azero.players.alphago2016 import ApvSpec, apv_config, load_apv, parse_apv
 from azero.players.file_specs import FORMS as FILE_FORMS
-from azero.players.file_specs import LeelaSpec, OnnxSpec, load_onnx, search_words
+from azero.players.file_specs import LeelaSpec, OnnxSpec, load_onnx, make_game, search_words
 from azero.players.head_estimates import draws_estimator, network_heads
 from azero.players.play_style import PlayStyle
 from azero.players.points import points_estimator
@@ -49,7 +49,6 @@ from azero.players.searches import (
     tree_settings,
     with_eyes_last,
 )
-from azero.players.thinking import describe_board
 from azero.players.tree_player import TreePlayer
 from azero.search.batched.policy import make_policy
 from azero.search.batched.reuse import NewTreesFn, make_new_trees
@@ -385,7 +384,7 @@ def _load(spec: NetworkSpec, rules: GameConfig | None) -> tuple[Config, Game, Ne
     """Return the settings that a network was made with, the game of `rules` on its board, the
     network and its inference parameters."""
     variables, config = _read_variables(spec)
-    game = _make_game(spec, config, rules)
+    game = make_game(spec.name, config, rules)
     network = config.network.build(game)
     return config, game, network, jax.jit(network.fold)(variables)
 
@@ -402,18 +401,3 @@ def _read_variables(spec: NetworkSpec) -> tuple[PyTree, Config]:
     game = config.game.build()
     network = config.network.build(game)
     return jax.jit(network.init)(jax.random.key(spec.seed)), config
-
-
-def _make_game(spec: NetworkSpec, config: Config, rules: GameConfig | None) -> Game:
-    """Return the game of `rules`, on the board that the network knows."""
-    trained = config.game.build()
-    if rules is None:
-        return trained
-    game = rules.seen_as(config.game).build()
-    fits = config.network.FITS_ANY_BOARD or game.board_shape == trained.board_shape
-    if game.name != trained.name or not fits:
-        raise ValueError(
-            f"{spec.name} knows {describe_board(trained)} and cannot play {describe_board(game)}: "
-            "its network has one output per move"
-        )
-    return game

@@ -164,13 +164,25 @@ def check_same_board(name: str, known: Game, game: Game) -> None:
     Raises:
       ValueError: it is another game or board.
     """
-    if (game.name, game.board_shape) != (known.name, known.board_shape):
+    if not can_play(known, game):
         raise ValueError(f"{name} plays {describe_board(known)}, not {describe_board(game)}")
+
+
+def can_play(known: Game, game: Game, on_any_board: bool = False) -> bool:
+    """Return whether a network of `known`, or one `on_any_board`, can play `game`, whose rules may
+    differ."""
+    has_board = on_any_board or game.board_shape == known.board_shape
+    return _kind(game) == _kind(known) and has_board
+
+
+def _kind(game: Game) -> str:
+    """Return the name of a game, with that of its environment where it is one of Pgx."""
+    return f"{game.name} {getattr(game, 'id', '')}".strip()
 
 
 def describe_board(game: Game) -> str:
     """Return the game and its board, as in "go on 9x9"."""
-    return f"{game.name} on {game.board_shape[0]}x{game.board_shape[1]}"
+    return f"{_kind(game)} on {game.board_shape[0]}x{game.board_shape[1]}"
 
 
 class Thinker(Protocol):

@@ -169,6 +169,14 @@ def test_damaged_files_give_one_line(tmp_path: Path) -> None:
         "number 1 of line 4 is inf": [*lines[:3], b"1e99" + 7 * b" 0", *lines[4:]],
         "line 4 holds something other than numbers": [*lines[:3], b"one" + 7 * b" 0", *lines[4:]],
         "line 7 has 9 numbers, not 8": [*lines[:6], lines[6] + b" 1", *lines[7:]],
+        **{
+            f"line {n} has a negative variance": [
+                *lines[: n - 1],
+                b"-" + lines[n - 1],
+                *lines[n:],
+            ]
+            for n in (5, 21, 25, 31)
+        },
         "has 34 lines": lines[:-1],
         "has 36 lines": [*lines, b"0"],
         "line 3 has 0 numbers, not": [*lines[:2], b"", *lines[3:]],

@@ -195,6 +195,10 @@ def test_a_file_is_a_player(tmp_path: Path) -> None:
     masked = np.where(position.legal, np.asarray(back), -np.inf)
     np.testing.assert_allclose(policy, np.asarray(jax.nn.softmax(masked)), atol=1e-5)
     assert player.think(position, Limits(visits=12)).visits == 12
+    with pytest.raises(ValueError, match="knows go on 5x5 and cannot play go on 9x9"):
+        load_any_thinker(spec, config.game.replace(size=(9,)))
+    with pytest.raises(ValueError, match="knows go on 5x5 and cannot play tictactoe on 3x3"):
+        load_any_thinker(spec, load("tictactoe").config.game)
     with pytest.raises(ValueError, match=r"takes visits=NUMBER and backend=onnxruntime\|openvino"):
         parse_player(f"onnx:{file}?search=engine")
 
@@ -246,5 +250,21 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=r"x\.onnx") as error:
             OnnxNetwork(file)
         assert "\n" not in str(error.value)
+    onnx = require_module("onnx")
+    model = onnx.load_from_string(whole)
+    model.metadata_props[0].value = "[1]"
+    file.write_bytes(model.SerializeToString())
+    with pytest.raises(ValueError, match=r"x\.onnx: its settings are damaged"):
+        OnnxNetwork(file)
+    model = onnx.load_from_string(whole)
+    for node in model.graph.node:
+        node.output[:] = ["other" if name == "value" else name for name in node.output]
+    for output in model.graph.output:
+        output.name = output.name.replace("value", "other")
+    file.write_bytes(model.SerializeToString())
+    for backend in ("onnxruntime", "openvino"):
+        require_module(backend)
+        with pytest.raises(ValueError, match=r"x\.onnx has no input or output value"):
+            OnnxNetwork(file, backend)
     with pytest.raises(ValueError, match="policy2016 cannot be written as ONNX"):
         write_onnx(file, {}, Config(GO.replace(size=(9,), planes=48), Policy2016Config(**SIZES)))

@@ -9,11 +9,15 @@ import numpy as np
 import pytest
 from needs import require_module
 
+from azero.games.position import Position
 from azero.games.settings import GameConfig
+from azero.games.table import make
 from azero.interop.settings import PgxConfig
+from azero.players.thinking import can_play
 
 pgx = require_module("pgx")
 api = require_module("pgx._src.api_test")
+pgx_go = require_module("pgx.go")
 wrappers = require_module("pgx.experimental.wrappers")
 
 from azero.interop import pgx as bridge  # noqa: E402 - needs pgx
@@ -137,6 +141,20 @@ def test_an_environment_is_a_game(name: str, seed: int) -> None:
     assert len(game.format_board(state).splitlines()) == game.board_shape[0]
 
 
+def test_environments_of_one_name_differ_by_their_komi() -> None:
+    """Compiled rules are kept by game."""
+    for komi, rewards in ((0.5, (1.0, -1.0)), (9.5, (-1.0, 1.0))):
+        game = bridge.game(pgx_go.Go(size=3, komi=komi))
+        assert Position.from_moves(game, "4 9 9").rewards == rewards
+
+
+def test_a_network_of_one_environment_does_not_play_another() -> None:
+    animal, line = (PgxConfig(id=name).build() for name in ("animal_shogi", "tic_tac_toe"))
+    assert can_play(animal, animal) and not can_play(animal, line, on_any_board=True)
+    ours = make("animal_shogi")
+    assert ours.board_shape == animal.board_shape and not can_play(ours, animal)
+
+
 def test_without_pgx_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "azero.interop.pgx")
     monkeypatch.setitem(sys.modules, "pgx.core", None)
@@ -148,6 +166,8 @@ def test_environments_that_are_no_such_games() -> None:
     for name in ("backgammon", "kuhn_poker", "2048"):
         with pytest.raises(ValueError, match="not a game of two players"):
             bridge.game(pgx.make(name))
+    with pytest.raises(TypeError, match="'hex' is no environment of Pgx"):
+        bridge.game("hex")
     with pytest.raises(ValueError, match="max_moves is at least 1, not 0"):
         bridge.game(pgx.make("tic_tac_toe"), max_moves=0)
     with pytest.raises(ValueError, match="Pgx has 2048, animal_shogi"):

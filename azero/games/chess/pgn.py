@@ -17,6 +17,12 @@ from azero.games.quoting import shorten
 SUFFIXES = (".pgn", ".pgn.gz")
 ROSTER = ("Event", "Site", "Date", "Round", "White", "Black", "Result")
 """Tags that every game has, in this order (PGN standard, section 8.1.1)."""
+VARIANTS = (
+    *("", "?", "standard", "chess", "classical", "normal", "illegal", "from position"),
+    *("chess960", "chess 960", "fischerandom", "fischerrandom", "fischer random"),
+)
+"""Values of the tag Variant, in small letters, with the rules of chess (python-chess,
+chess.variant); castling of Chess960 fails at its FEN."""
 RESULTS = {(1, -1): "1-0", (-1, 1): "0-1", (0, 0): "1/2-1/2"}
 
 _TOKEN = re.compile(
@@ -133,6 +139,8 @@ def _record(name: str, tags: dict[str, str], moves: list[tuple[str, str]], resul
     fen = tags.get("FEN", START)
     actions = []
     try:
+        if (variant := tags.get("Variant", "")).strip().lower() not in VARIANTS:
+            raise ValueError(f"the variant {variant!r} has other rules than chess")
         board = board_of_fen(fen)
         for move, _ in moves:
             action = parse_san(board, move)

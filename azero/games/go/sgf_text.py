@@ -62,7 +62,7 @@ def _decode_chunk(chunk: bytes) -> str:
     for name in ["utf-8-sig", *([declared.group(1).decode()] if declared else []), *chinese]:
         try:
             return chunk.decode(name)
-        except (UnicodeDecodeError, LookupError):
+        except (UnicodeError, LookupError):  # the codec "undefined" raises the former
             continue
     return chunk.decode("latin-1")
 

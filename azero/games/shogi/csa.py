@@ -47,7 +47,8 @@ def parse_games(content: str, name: str) -> Iterator[ShogiGame]:
       ValueError: the text is not CSA, or a move is not legal; `name`, the number of the game and
         the line are quoted.
     """
-    games = re.split(r"^/[ \t]*$", content, flags=re.MULTILINE)
+    lines = content.replace("\r\n", "\n").replace("\r", "\n")
+    games = re.split(r"^/[ \t]*$", lines, flags=re.MULTILINE)
     number, line = 0, 1
     for text in games:
         if text.strip():
@@ -79,7 +80,7 @@ class _Reader:
                 elif row[:1] == "'" and self.line is not None:
                     self.line.comment(row[1:])
                 elif row[:1] not in ("'", "V", ""):
-                    self.statements(row.rstrip("\r"))
+                    self.statements(row)
             except ValueError as error:
                 raise ValueError(f"{self.name}, line {self.number}: {shorten(error)}") from error
         if self.line is None:

@@ -31,7 +31,10 @@ HANDICAPS = {
     "飛車落ち": "lnsgkgsnl/7b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
     "飛香落ち": "lnsgkgsn1/7b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
     "二枚落ち": "lnsgkgsnl/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "三枚落ち": "lnsgkgsn1/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
     "四枚落ち": "1nsgkgsn1/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "五枚落ち": "2sgkgsn1/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "左五枚落ち": "1nsgkgs2/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
     "六枚落ち": "2sgkgs2/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
     "八枚落ち": "3gkg3/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
     "十枚落ち": "4k4/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
@@ -71,6 +74,8 @@ _MOVE = re.compile(
 )
 _LIKE_A_MOVE = re.compile(rf"[{DIGITS}同]|.*(?:打|\([0-9]+\))$")
 """What cannot be the word that ends a game."""
+_KI2_MOVES = ("▲", "△", "☗", "☖")
+"""How a line of moves begins in KI2."""
 _COLOURS = {"先手": "black", "下手": "black", "後手": "white", "上手": "white"}
 
 
@@ -87,6 +92,8 @@ def parse_games(content: str, name: str) -> Iterator[ShogiGame]:
                 break
             reader.row(row)
         line = reader.begin()
+        if not reader.is_kif:
+            raise ValueError("there is no header, diagram or move in KIF up to here")
     except ValueError as error:
         raise ValueError(f"{reader.name}, line {reader.number}: {shorten(error)}") from error
     yield ShogiGame(
@@ -115,6 +122,8 @@ class _Reader:
         self.line: MoveList | None = None
         self.ending = self.winner = ""
         self.facts: list[tuple[str, str]] = []
+        self.is_kif = False
+        """a line of the format was found"""
 
     def begin(self) -> MoveList:
         """Return the moves of the game; the first call fixes the start position."""
@@ -140,17 +149,23 @@ class _Reader:
             self.line.comment(row[1:])
         if row[:1] in ("#", "*", "&", "") or self.ending:
             return
+        if row.startswith(_KI2_MOVES):
+            raise ValueError(
+                f"{row[:20]!r} is in KI2, where moves have no start square; save the game as KIF"
+            )
         if row.startswith("|"):
+            self.is_kif = True
             self.rows.append(_board_row(row))
         elif row.startswith(("後手番", "上手番")):
             self.side = "w"
         elif match := _ROW.match(row):
+            self.is_kif = True
             self.move(match[2])
         elif "：" in row and self.line is None:
             self.header(*row.split("：", 1))
 
     def header(self, key: str, value: str) -> None:
-        value = value.strip()
+        self.is_kif, value = True, value.strip()
         if key == "手合割" and value:
             self.handicap = value
         elif key in _COLOURS:

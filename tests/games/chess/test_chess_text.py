@@ -223,6 +223,10 @@ def test_names_are_in_utf_8_or_latin_1_and_the_case_of_the_suffix_does_not_matte
         ),
         ("1. e4 *\n\n1. e4 (1. d4 *", "x.pgn game 2: a variation does not end"),
         ("1. e4 ) *", "x.pgn game 1: a variation ends that has not begun"),
+        (
+            '[Variant "Atomic"]\n1. e4 d5 2. exd5 *',
+            "x.pgn game 1: the variant 'Atomic' has other rules than chess",
+        ),
         ("1. e4\n{ no end", "x.pgn game 1, line 2: '{ no end' is not PGN"),
     ],
 )

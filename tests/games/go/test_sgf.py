@@ -184,7 +184,9 @@ def test_thousands_of_torn_games_take_no_time() -> None:
     assert len(list(parse_games(content, "torn", skipped))) == 3000 and len(skipped) == 3000
 
 
-@pytest.mark.parametrize("declared", ["", "CA[GB18030]", "CA[UTF-8]", "CA[gb2312]", "CA[no-such]"])
+@pytest.mark.parametrize(
+    "declared", ["", "CA[GB18030]", "CA[UTF-8]", "CA[gb2312]", "CA[no-such]", "CA[undefined]"]
+)
 @pytest.mark.parametrize("encoding", ["utf-8", "gb18030", "utf-8-sig"])
 def test_characters(encoding: str, declared: str) -> None:
     # The second byte of 昞 in GB18030 is a closing bracket or a backslash in ASCII for one of these.

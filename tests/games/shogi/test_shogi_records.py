@@ -131,6 +131,14 @@ def test_other_ways_to_write_csa() -> None:
     )
 
 
+@pytest.mark.parametrize("ending", ["\r\n", "\r"])
+def test_the_lines_of_csa_may_end_as_on_any_system(ending: str) -> None:
+    text = "N+one\nPI\n\n+\n+7776FU\n%TORYO\n/\nPI\n+\n+2726FU\n".replace("\n", ending)
+    first, second = csa.parse_games(text, "here")
+    assert (first.black, first.winner, first.ending) == ("one", "black", "%TORYO")
+    assert names(START, first.actions) == ["7g7f"] and names(START, second.actions) == ["2g2f"]
+
+
 KIF_DIAGRAM = """後手の持駒：金　銀　桂　歩五
   ９ ８ ７ ６ ５ ４ ３ ２ １
 +---------------------------+
@@ -173,6 +181,12 @@ KIF_HANDICAP = """手合割：二枚落ち
     [
         (KIF_DIAGRAM, MIDDLE, "6f5g+ G*6a N*5b 4c3d+ G*5i 3d2c 2b2c", "white"),
         (KIF_HANDICAP, kif.HANDICAPS["二枚落ち"], "5a5b 2h5h 3c3d", "white"),
+        (
+            KIF_HANDICAP.replace("二枚落ち", "五枚落ち"),
+            "2sgkgsn1/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+            "5a5b 2h5h 3c3d",
+            "white",
+        ),
     ],
 )
 def test_kif_begins_at_a_diagram_or_a_handicap(text: str, sfen: str, usi: str, winner: str) -> None:
@@ -228,9 +242,12 @@ KIF_ONE_KING = "|v玉 ・ ・ ・ ・ ・ ・ ・ ・|\n" + "| ・ ・ ・ ・ �
         (kif, "1 ▲５五角打\n", "here game 1, line 1: '▲５五角打' is not a move in KIF"),
         (
             kif,
-            "手合割：三枚落ち\n1 ３四歩(33)\n",
-            "here game 1, line 2: the handicap '三枚落ち' needs a diagram; those without one are 平手",
+            "手合割：その他\n1 ３四歩(33)\n",
+            "here game 1, line 2: the handicap 'その他' needs a diagram; those without one are 平手",
         ),
+        (kif, "hello\n", "here game 1, line 1: there is no header, diagram or move in KIF"),
+        (kif, "", "here game 1, line 0: there is no header, diagram or move in KIF"),
+        (kif, "先手：one\n▲７六歩 △３四歩\n", "here game 1, line 2: '▲７六歩 △３四歩' is in KI2"),
         (kif, KIF_ONE_KING, "here game 1, line 9: .*Black has 0 kings"),
     ],
 )
