@@ -23,7 +23,8 @@ def exported_path(directory: Path) -> Path:
 
 def write_exported(directory: Path, variables: PyTree, iteration: int, config: Config) -> Path:
     """Write a network's variables, nested dictionaries of arrays, and the settings and the
-    iteration of its run into `directory`, which is made if need be; return the file.
+    iteration of its run into `directory`, which is made if need be; return the file. A file of
+    start positions is named without its folder, which is one of this machine.
 
     Raises:
       StorageError: it cannot be written.
@@ -31,8 +32,10 @@ def write_exported(directory: Path, variables: PyTree, iteration: int, config: C
     directory.mkdir(parents=True, exist_ok=True)
     path = exported_path(directory)
     facts = {"kind": "network", "schema": EXPORTED_SCHEMA, "iteration": iteration}
-    arrays = flatten_dict(variables, sep="/")
-    write_arrays(path, arrays, {**facts, "config": to_dict(config)})
+    arrays, settings = flatten_dict(variables, sep="/"), to_dict(config)
+    if positions := settings["game"].get("start_positions"):
+        settings["game"]["start_positions"] = Path(positions).name
+    write_arrays(path, arrays, {**facts, "config": settings})
     return path
 
 

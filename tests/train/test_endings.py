@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from small_runs import digests, quiet_run, tiny
 
+from azero.checkpoint.exported import exported_path, read_exported_settings, write_exported
 from azero.commands.endings import Request, main, write_endings
 from azero.experiment import load
 from azero.games.chess.text import board_of_fen
@@ -92,6 +93,12 @@ def test_a_run_keeps_its_start_positions(tmp_path: Path) -> None:
     path.unlink()
     resolve_settings(from_file(path), workdir)
     assert (workdir / START_POSITIONS).read_text() == "gl1/3/3/1L1 b 2c2eG 3\n"
+
+
+def test_an_exported_network_names_no_folder_of_this_machine(tmp_path: Path) -> None:
+    write_exported(tmp_path, {"params": {}}, 3, from_file(tmp_path / "positions.txt"))
+    assert str(tmp_path).encode() not in exported_path(tmp_path).read_bytes()
+    assert read_exported_settings(tmp_path)[1].game.start_positions == "positions.txt"
 
 
 @pytest.mark.slow
