@@ -1,7 +1,6 @@
 """Full chess from nothing on two CPU cores, with the efficient set of `minichess_efficient`. Games
-start from positions of few pieces up to the whole set:
+start from positions of few pieces up to the whole set, whose file experiments/chess makes:
 
-(experiments/chess has the commands for starts.txt)
 python -m azero.experiments.chess_efficient --game.start-positions starts.txt
 """
 
@@ -22,7 +21,7 @@ EXPERIMENT = Experiment(
         game=ChessConfig(max_moves=200),  # longer games of beginners are drawn and teach little
         network=_SMALL.network.replace(filters=48),
         search=_SMALL.search.replace(num_simulations=16, edge_width=64),
-        selfplay=dataclasses.replace(_SMALL.selfplay, num_games=128),
+        selfplay=dataclasses.replace(_SMALL.selfplay, num_games=128, random_moves=8),
         replay=dataclasses.replace(_SMALL.replay, window_games=4000),
         learner=dataclasses.replace(
             _SMALL.learner,
