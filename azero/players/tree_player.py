@@ -171,7 +171,7 @@ class TreePlayer:
         if position.is_over:
             return empty_analysis(position, position.rewards[position.to_play])
         tree, whole, root = self._place(position, options.restriction)
-        first_visits = root.total_visits
+        self._searched, first_visits = root, root.total_visits
 
         def analyse() -> Analysis:
             tree.finish()
@@ -445,13 +445,13 @@ class TreePlayer:
 
     def _is_decided(self, began: float, limits: Limits, position: Position) -> bool:
         """Return whether the most visited move stays so, at this speed, until the time is over."""
-        root, elapsed = self._tree.root, time.perf_counter() - began
+        root, elapsed = self._searched, time.perf_counter() - began
         seconds = limits.seconds or 0.0
         is_drawn = len(position.actions) < self.style.temperature_moves
-        if root is None or is_drawn or elapsed < 0.1 * seconds:
+        if is_drawn or elapsed < 0.1 * seconds:
             return False
         if position.legal.sum() == 1:
             return True
         visits = np.sort(root.visits)
-        lead = visits[-1] - (visits[-2] if len(visits) > 1 else 0.0)
+        lead = visits[-1:].sum() - visits[-2:-1].sum()
         return bool(lead > root.total_visits / elapsed * (seconds - elapsed))

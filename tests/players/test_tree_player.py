@@ -23,7 +23,7 @@ from azero.players.tree_player import TreePlayer
 from azero.search.batched.policy import make_policy
 from azero.search.leaf import ignore_symmetry, symmetry_network_leaf, uniform_leaf
 from azero.search.single.parallel import TreeSettings
-from azero.search.single.selection import Puct
+from azero.search.single.selection import Gumbel, Puct
 
 TICTACTOE = make("tictactoe")
 GO = make("go", size=5, komi=20.5)  # Black needs nearly the whole board, so that a pass never wins
@@ -380,6 +380,15 @@ class TestChoosing:
         began = time.perf_counter()
         decision = thinker.choose(position, Clock(seconds_per_move=1.0))
         assert decision.action == 2 and time.perf_counter() - began < 0.95
+
+    def test_a_clock_with_more_moves_than_edges(self) -> None:
+        style = PlayStyle(limits=Limits(), lag_seconds=0.1)
+        for chosen in (Puct(), Gumbel(num_simulations=8)):
+            settings = {"rule": chosen, "keeps_tree": False, "edge_width": 4}
+            thinker = player(batch=8, style=style, **settings)
+            thinker.warm_up(after([]))
+            decision = thinker.choose(after([]), Clock(seconds_per_move=0.3))
+            assert decision.action in range(9) and decision.visits > 8
 
     @pytest.mark.parametrize("changes", [{"choice": "best"}, {"resign_moves": 0}])
     def test_settings_out_of_range_are_named(self, changes: dict[str, Any]) -> None:
