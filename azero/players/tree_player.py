@@ -453,5 +453,5 @@ class TreePlayer:
         if position.legal.sum() == 1:
             return True
         visits = np.sort(root.visits)
-        lead = visits[-1:].sum() - visits[-2:-1].sum()
+        lead = visits[-1] - (visits[-2] if len(visits) > 1 else 0.0)
         return bool(lead > root.total_visits / elapsed * (seconds - elapsed))
