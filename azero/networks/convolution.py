@@ -25,6 +25,10 @@ from azero.networks.minimal_filtering import (
 )
 from azero.types import Array
 
+PART_BYTES = 256 << 10
+"""Size of the inputs that each CPU device convolves at once in training, so that what is computed
+from them fits its cache (measured: docs/speed.md)."""
+
 
 class Convolution(NamedTuple):
     """An implementation in parts, so that self-play prepares its kernels once."""
@@ -99,6 +103,41 @@ CONVOLUTIONS: dict[str, Convolution] = {
 }
 
 
+def _apply(name: str, x: Array, weights: Array) -> Array:
+    """Return the convolution, computed part by part."""
+    if (count := _num_parts(name, x)) == 1:
+        return CONVOLUTIONS[name].apply(x, weights)
+    outputs = lax.map(lambda part: CONVOLUTIONS[name].apply(part, weights), _divide(x, count))
+    return outputs.swapaxes(0, 1).reshape(*x.shape[:-1], -1)
+
+
+def _gradient(name: str, x: Array, gradient: Array) -> Array:
+    """Return the gradient of the weights, computed part by part."""
+    part_of = CONVOLUTIONS[name].gradient
+    if (count := _num_parts(name, x)) == 1:
+        return part_of(x, gradient)
+    both = _divide(x, count), _divide(gradient, count)
+    zeros = jax.tree.map(jnp.zeros_like, jax.eval_shape(part_of, *(part[0] for part in both)))
+    return lax.scan(lambda total, part: (total + part_of(*part), None), zeros, both)[0]
+
+
+def _num_parts(name: str, x: Array) -> int:
+    """Return the number of equal parts in which x [B, ...] is convolved: the fewest of at most
+    PART_BYTES for each device."""
+    size, devices = x.shape[0], jax.device_count()
+    if name == "xla" or size % devices:
+        return 1
+    room = max(1, PART_BYTES * size // x.nbytes)
+    return next(
+        n for n in range(1, size + 1) if size // devices % n == 0 and size // n <= room * devices
+    )
+
+
+def _divide(x: Array, count: int) -> Array:
+    """Return x [B, ...] as [N, B / N, ...]; every part has positions of every device."""
+    return x.reshape(-1, count, *x.shape[1:]).swapaxes(0, 1)
+
+
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def convolve(name: str, x: Array, kernel: Array) -> Array:
     """Convolve x [B, H, W, C] with kernel [3, 3, C, F] by `CONVOLUTIONS[name]`, for training.
@@ -106,8 +145,7 @@ def convolve(name: str, x: Array, kernel: Array) -> Array:
     The gradients are given explicitly, because autodiff's transposed slices and concatenations are
     slow on CPUs: that of the input is a convolution with the flipped kernel.
     """
-    convolution = CONVOLUTIONS[name]
-    return convolution.apply(x, convolution.prepare(kernel, x.shape[2]))
+    return _apply(name, x, CONVOLUTIONS[name].prepare(kernel, x.shape[2]))
 
 
 def _convolve_forward(name: str, x: Array, kernel: Array) -> tuple[Array, tuple[Array, Array]]:
@@ -120,8 +158,8 @@ def _convolve_backward(
     x, kernel = saved
     convolution, width = CONVOLUTIONS[name], x.shape[2]
     flipped = kernel[::-1, ::-1].swapaxes(2, 3)
-    by_x = convolution.apply(gradient, convolution.prepare(flipped, width))
-    by_weights = convolution.gradient(x, gradient)
+    by_x = _apply(name, gradient, convolution.prepare(flipped, width))
+    by_weights = _gradient(name, x, gradient)
     return by_x, jax.linear_transpose(lambda kernel: convolution.prepare(kernel, width), kernel)(
         by_weights
     )[0]

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from azero.networks import convolution as convolutions
 from azero.networks.convolution import CONVOLUTIONS, convolve
 from azero.networks.minimal_filtering import minimal_filter, tile_width
 
@@ -106,3 +107,22 @@ def test_prepare_keeps_leading_axes() -> None:
         stacked = convolution.prepare(jnp.asarray(kernels), 9)
         one_by_one = jnp.stack([convolution.prepare(jnp.asarray(kernel), 9) for kernel in kernels])
         np.testing.assert_array_equal(stacked, one_by_one, err_msg=name)
+
+
+@pytest.mark.parametrize("name", ["dots", "winograd"])
+def test_a_batch_in_parts_is_convolved_like_a_whole_one(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = 4 * jax.device_count()
+    x, kernel = draw((size, 5, 4, 3), 0), draw((3, 3, 3, 2), 1)
+    gradient = draw((size, 5, 4, 2), 2)
+    found = {}
+    for parts in (1, 4):
+        room = x.nbytes // parts // jax.device_count()
+        monkeypatch.setattr(convolutions, "PART_BYTES", room)
+        y, back = jax.vjp(jax.jit(lambda x, kernel: convolve(name, x, kernel)), x, kernel)
+        loops = str(jax.make_jaxpr(lambda x, kernel: convolve(name, x, kernel))(x, kernel))
+        assert ("scan" in loops) == (parts > 1)
+        found[parts] = y, *back(gradient)
+    for whole, divided in zip(found[1], found[4], strict=True):
+        np.testing.assert_allclose(divided, whole, atol=2e-5 * np.abs(whole).max())
