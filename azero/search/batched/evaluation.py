@@ -38,13 +38,10 @@ def compact(priors: Array, width: int) -> tuple[Array | None, Array]:
       Their actions int32[P, E] in ascending order, padded with A, and their priors float32[P, E],
       which sum to one; (None, priors) if E is A.
     """
-    num_actions = priors.shape[-1]
-    if width == num_actions:
+    if width == priors.shape[-1]:
         return None, priors
-    kept, actions = jax.lax.top_k(priors, width)
-    moves = jnp.where(kept >= 0.0, actions.astype(jnp.int32), num_actions)
-    moves, kept = jax.lax.sort((moves, kept), dimension=-1, num_keys=1)
-    is_move = kept >= 0.0
+    moves, kept = _best_moves(priors, width, priors >= 0.0)
+    is_move = kept > -jnp.inf
     # The sum is below one where moves were left out. Elsewhere it is one but for rounding, and the
     # division would only change the last bits of the leaf's priors.
     total = jnp.sum(jnp.where(is_move, kept, 0.0), axis=-1, keepdims=True)
@@ -52,6 +49,25 @@ def compact(priors: Array, width: int) -> tuple[Array | None, Array]:
     return moves, jnp.where(
         is_move, jnp.where(has_room, kept, kept / jnp.maximum(total, 1e-30)), ILLEGAL
     )
+
+
+def leaf_priors(logits: Array, legal_mask: Array, width: int) -> tuple[Array | None, Array]:
+    """Return what `compact` returns of `masked_priors`, but for rounding, in half the time where
+    few of many actions are legal: the softmax is only over the moves that are kept."""
+    if width == logits.shape[-1]:
+        return None, masked_priors(logits, legal_mask)
+    moves, kept = _best_moves(logits.astype(jnp.float32), width, legal_mask)
+    return moves, masked_priors(kept, kept > -jnp.inf)
+
+
+def _best_moves(scores: Array, width: int, legal_mask: Array) -> tuple[Array, Array]:
+    """Return the `width` legal moves with the highest scores float32[P, A], in ascending order,
+    padded with A, and their scores, -inf where there is no move."""
+    scores = jnp.where(legal_mask, scores, -jnp.inf)
+    kept, actions = jax.lax.top_k(scores, width)
+    moves = jnp.where(kept > -jnp.inf, actions.astype(jnp.int32), scores.shape[-1])
+    moves, kept = jax.lax.sort((moves, kept), dimension=-1, num_keys=1)
+    return moves, kept
 
 
 class Evaluated(NamedTuple):
@@ -73,7 +89,7 @@ def play_and_evaluate(
     states = jax.vmap(game.step)(before, action)
     logits, values = leaf(params, key, states)
     terminal = jax.vmap(game.is_terminal)(states)
-    moves, priors = compact(masked_priors(logits, jax.vmap(game.legal_action_mask)(states)), width)
+    moves, priors = leaf_priors(logits, jax.vmap(game.legal_action_mask)(states), width)
     return Evaluated(
         states,
         players=jax.vmap(game.to_play)(states),
