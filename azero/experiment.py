@@ -30,6 +30,7 @@ NAMES = (
     "chess_efficient",
     "chess_endings",
     "shogi",
+    "shogi_efficient",
     "connect_four",
     "sl19",
     "sl9",

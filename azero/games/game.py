@@ -7,7 +7,7 @@ the callers, where the batch is born. A game may hide a natively batched form be
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -136,7 +136,17 @@ class PlayedOnHost(Protocol):
 
 
 @runtime_checkable
-class Scored(Protocol):
+class VariablePlanes(Protocol):
+    """The method of a game whose planes are a setting."""
+
+    def seen_as(self, trained: Any) -> Game:
+        """Return the same rules with the planes, and the rewards, of `trained`, the game that a
+        network has learned."""
+        ...
+
+
+@runtime_checkable
+class Scored(VariablePlanes, Protocol):
     """The methods of a game that is decided by points, with a handicap that the players agree on
     (komi in Go).
 
@@ -145,11 +155,6 @@ class Scored(Protocol):
 
     margin_weight: float
     """The share of the rewards that is the margin in points; 0 where only the result counts."""
-
-    def seen_as(self, trained: Scored) -> Game:
-        """Return the same rules with the planes and the rewards of `trained`, the game that a
-        network has learned."""
-        ...
 
     def general(self) -> Game:
         """Return the game that represents all those that differ only in komi and in `arguments`."""

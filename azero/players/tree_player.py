@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 import jax
 import numpy as np
 
-from azero.games.game import Game, Scored
+from azero.games.game import Game, VariablePlanes
 from azero.players.clock import Clock
 from azero.players.head_estimates import Estimator
 from azero.players.play_style import PlayStyle
@@ -248,11 +248,13 @@ class TreePlayer:
 
     def _adopt(self, game: Game) -> None:
         """Think about `game` from now on, with the planes and rewards that the network knows."""
-        if isinstance(game, Scored) and isinstance(self.game, Scored):
-            game = game.seen_as(self.game)
         if game == self.game:
             return
         check_same_board(self.name, self.game, game)
+        if isinstance(game, VariablePlanes):
+            game = game.seen_as(self.game)
+        if game == self.game:
+            return
         self._use(game)
 
     def _use(self, game: Game) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any, NamedTuple
 
@@ -197,6 +198,20 @@ def test_planes_come_from_frames(run: Run) -> None:
     # A finished game stands still, so its frames are no longer those of the moves before.
     moved = np.concatenate([np.zeros_like(over[:1]), over[:-1]]) == 0
     np.testing.assert_array_equal(observed[moved], planes[moved])
+
+
+def test_a_shorter_history_leaves_out_the_older_positions(run: Run) -> None:
+    if not hasattr(run.game, "history"):
+        return
+    short = dataclasses.replace(run.game, history=2)
+    shown = np.asarray(_verb(short, "observe")(run.states))
+    of_newest = run.game.num_planes - run.game.history * short.PLANES[0]
+    whole = run.every("observe")
+    expected = np.concatenate([whole[..., : 2 * short.PLANES[0]], whole[..., -of_newest:]], axis=-1)
+    assert shown.shape[-1] == short.num_planes < run.game.num_planes
+    np.testing.assert_array_equal(shown, expected)
+    with pytest.raises(ValueError, match="history 9: allowed are 1 to 8"):
+        dataclasses.replace(run.game, history=9)
 
 
 def test_search_states_play_the_same_game(run: Run) -> None:

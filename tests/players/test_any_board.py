@@ -72,6 +72,24 @@ def test_a_match_on_another_board(pooled, plain) -> None:
         play_match(dataclasses.replace(request, second=plain), Console(quiet=True))
 
 
+@pytest.mark.parametrize("search", ["", "&search=engine"])
+def test_a_match_of_networks_that_see_other_histories(tmp_path, search) -> None:
+    names = []
+    for history in (8, 1):
+        config = load("animal_shogi").config
+        config = dataclasses.replace(
+            config,
+            game=dataclasses.replace(config.game, history=history, max_moves=6),
+            network=ResNetConfig(blocks=1, filters=8, value_hidden=8, convolution="xla"),
+        )
+        variables = draw_variables(config.network.build(config.game.build()))
+        write_exported(tmp_path / str(history), variables, 3, config)
+        names.append(f"checkpoint:{tmp_path / str(history)}?visits=4{search}")
+    for first, second in (names, names[::-1]):
+        request = MatchRequest(first, second, games=2, temperature_moves=4)
+        assert play_match(request, Console(quiet=True)).total.games == 2
+
+
 def test_points_are_estimated_for_the_side_to_move(pooled) -> None:
     spec = parse_player(f"{pooled}?visits=4")
     leads = {}

@@ -58,6 +58,7 @@ LIKE_OTHERS = {
     "minichess_efficient",
     "animal_shogi_efficient",
     "shogi",
+    "shogi_efficient",
 }
 """Experiments whose programs are those of another one with other numbers or rules: go19, go5,
 go9_efficient, chess, animal_shogi, chess_efficient."""

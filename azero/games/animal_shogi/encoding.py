@@ -33,16 +33,15 @@ from azero.games.animal_shogi.squares import FILES, NUM_SQUARES, RANKS
 from azero.games.compass import spread
 from azero.types import Array
 
-NUM_FRAMES = 8
-"""Positions in the planes (AZ, supplement: T = 8)."""
 PLANES_PER_FRAME = 18
-NUM_PLANES = PLANES_PER_FRAME * NUM_FRAMES + 2
+ENDS = 2
+"""Planes of the newest position alone."""
 TOTAL_SCALE = 256.0
 
 
 def planes_from_frames(frames: Array, to_play: Array) -> Array:
-    """Return the planes float32[4, 3, 146] of frames uint32[8, 3], newest first, as seen by the
-    side to move int32[]."""
+    """Return the planes float32[4, 3, 18 H + 2] of frames uint32[H, 3], newest first, as seen by
+    the side to move int32[]."""
     second = spread(jnp.asarray(to_play) != 0)
     columns = [frames[:, index] for index in range(FRAME_WORDS)]
     position, times = unpack(columns, second), occurrences(columns[2])
@@ -62,12 +61,10 @@ def planes_from_frames(frames: Array, to_play: Array) -> Array:
         [(times == 1).astype(jnp.float32), (times >= 2).astype(jnp.float32), *hands], axis=1
     )
     constants = jnp.broadcast_to(constants, (NUM_SQUARES, *constants.shape))
-    history = jnp.concatenate([pieces, constants], axis=2).reshape(
-        NUM_SQUARES, PLANES_PER_FRAME * NUM_FRAMES
-    )
+    history = jnp.concatenate([pieces, constants], axis=2).reshape(NUM_SQUARES, -1)
     ends = jnp.stack(
         [(second == 0).astype(jnp.float32), plies(columns[2])[0].astype(jnp.float32) / TOTAL_SCALE]
     )
-    return jnp.concatenate([history, jnp.broadcast_to(ends, (NUM_SQUARES, 2))], axis=1).reshape(
-        RANKS, FILES, NUM_PLANES
+    return jnp.concatenate([history, jnp.broadcast_to(ends, (NUM_SQUARES, ENDS))], axis=1).reshape(
+        RANKS, FILES, -1
     )

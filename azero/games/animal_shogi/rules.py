@@ -17,6 +17,7 @@ from flax import struct
 from azero.games.animal_shogi import encoding, legal, moves, position, text
 from azero.games.animal_shogi.squares import BOARD, FILES, RANKS
 from azero.games.compass import spread
+from azero.games.history import NUM_FRAMES, WithHistory, check_history
 from azero.games.positions import join
 from azero.games.symmetry import IdentityOnly
 from azero.types import Array
@@ -52,7 +53,7 @@ class AnimalShogiState:
 
 
 @dataclass(frozen=True)
-class AnimalShogi(IdentityOnly):
+class AnimalShogi(WithHistory, IdentityOnly):
     """Animal shogi on three files and four ranks. The 132 actions are those of `moves`, the 146
     planes those of `encoding`; player 0 moves first.
 
@@ -77,13 +78,14 @@ class AnimalShogi(IdentityOnly):
     """the game is drawn after this number of moves"""
     sfen: str = text.START
     """start position of games, in SFEN with four ranks"""
+    history: int = NUM_FRAMES
+    """positions in the planes"""
 
     name: ClassVar[str] = "animal_shogi"
     num_actions: ClassVar[int] = moves.NUM_ACTIONS
     max_legal_actions: ClassVar[int] = moves.MAX_LEGAL_MOVES
     board_shape: ClassVar[tuple[int, int]] = (RANKS, FILES)
-    num_planes: ClassVar[int] = encoding.NUM_PLANES
-    num_frames: ClassVar[int] = encoding.NUM_FRAMES
+    PLANES: ClassVar[tuple[int, int]] = (encoding.PLANES_PER_FRAME, encoding.ENDS)
     frame_words: ClassVar[int] = position.FRAME_WORDS
 
     def __post_init__(self) -> None:
@@ -95,6 +97,7 @@ class AnimalShogi(IdentityOnly):
         """
         if not 1 <= self.max_moves <= MOST_MOVES:
             raise ValueError(f"max_moves {self.max_moves}: allowed are 1 to {MOST_MOVES}")
+        check_history(self.history)
         text.parse_sfen(self.sfen)
 
     def init(self) -> AnimalShogiState:
@@ -187,8 +190,8 @@ class AnimalShogi(IdentityOnly):
         return state.frames[0]
 
     def observe_frames(self, frames: Array, to_play: Array) -> Array:
-        """Return the planes float32[4, 3, 146] of eight frames uint32[8, 3], newest first."""
-        return encoding.planes_from_frames(frames, to_play)
+        """Return the planes float32[4, 3, C] of frames uint32[8, 3], newest first."""
+        return encoding.planes_from_frames(frames[: self.history], to_play)
 
     def format_action(self, state: AnimalShogiState, action: int) -> str:
         """Return the move: b2b3, a3a4+, C@b2. An action that would leave the board is named by
@@ -229,7 +232,7 @@ def _host_states(sfens: Sequence[str], max_moves: int) -> AnimalShogiState:
     known = legal.legal(parsed.position)
     frame = position.pack(parsed.position, parsed.plies)
     count = len(sfens)
-    frames = np.zeros((count, encoding.NUM_FRAMES, position.FRAME_WORDS), np.uint32)
+    frames = np.zeros((count, NUM_FRAMES, position.FRAME_WORDS), np.uint32)
     frames[:, 0] = np.stack(frame, axis=1)
     frames[:, 0, 2] |= np.uint32(1 << position.OCCURRENCES_BIT)
     keys = np.zeros((count, 2, max_moves), np.uint32)

@@ -2,7 +2,7 @@
 
 Planes [rank, file, C] from the side to move (P1): rank 0 is its own first rank, files are a to h
 for both colours. For each of the eight newest positions, newest first, 14 planes; zeros before the
-start of the game:
+start of the game (fewer with a shorter `history`, and what follows comes earlier):
     0-5    P1's pawns, knights, bishops, rooks, queens, king
     6-11   P2's
     12-13  how often the position has occurred so far: once, twice (one-hot; a third time ends the
@@ -25,17 +25,17 @@ from azero.games.chess.position import FRAME_WORDS, KINDS, facts, unpack
 from azero.games.compass import spread
 from azero.types import Array
 
-NUM_FRAMES = 8
-"""Positions in the planes (AZ, supplement: T = 8)."""
 PLANES_PER_FRAME = 14
-NUM_PLANES = PLANES_PER_FRAME * NUM_FRAMES + 7
-TOTAL, CASTLING, NO_PROGRESS = 113, 114, 118
+ENDS = 7
+"""Planes of the newest position alone."""
+TOTAL, CASTLING, NO_PROGRESS = 1, 2, 6
+"""Places among them."""
 TOTAL_SCALE, NO_PROGRESS_SCALE = 512.0, 100.0
 
 
 def planes_from_frames(frames: Array, to_play: Array) -> Array:
-    """Return the planes float32[8, 8, 119] of frames uint32[8, 9], newest first, as seen by the
-    side to move int32[]."""
+    """Return the planes float32[8, 8, 14 H + 7] of frames uint32[H, 9], newest first, as seen by
+    the side to move int32[]."""
     black = spread(jnp.asarray(to_play) != 0)
     columns = [frames[:, index] for index in range(FRAME_WORDS)]
     position = unpack(columns, jnp.uint32(0), black)
@@ -52,9 +52,9 @@ def planes_from_frames(frames: Array, to_play: Array) -> Array:
     ]
     words = jnp.stack([jnp.concatenate([half.reshape(-1), ends]) for half in halves])
     bits = (words[:, None, :] >> jnp.arange(32, dtype=jnp.uint32)[None, :, None]) & 1
-    planes = bits.astype(jnp.float32).reshape(8, 8, NUM_PLANES)
-    index = jnp.arange(NUM_PLANES, dtype=jnp.int32)
-    planes = jnp.where(index == TOTAL, known.plies[0].astype(jnp.float32) / TOTAL_SCALE, planes)
+    planes = bits.astype(jnp.float32).reshape(8, 8, -1)
+    place = jnp.arange(planes.shape[-1], dtype=jnp.int32) - (planes.shape[-1] - ENDS)
+    planes = jnp.where(place == TOTAL, known.plies[0].astype(jnp.float32) / TOTAL_SCALE, planes)
     return jnp.where(
-        index == NO_PROGRESS, known.clock[0].astype(jnp.float32) / NO_PROGRESS_SCALE, planes
+        place == NO_PROGRESS, known.clock[0].astype(jnp.float32) / NO_PROGRESS_SCALE, planes
     )

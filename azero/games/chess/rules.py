@@ -27,6 +27,7 @@ from azero.games.chess.state import (
     verdict_of,
 )
 from azero.games.compass import spread
+from azero.games.history import NUM_FRAMES, check_history
 from azero.games.positions import join
 from azero.types import Array
 
@@ -56,13 +57,14 @@ class Chess(ChessGame):
     """the game is drawn after this number of moves"""
     fen: str = text.START
     """start position of games, in Forsyth-Edwards notation"""
+    history: int = NUM_FRAMES
+    """positions in the planes"""
 
     name: ClassVar[str] = "chess"
     num_actions: ClassVar[int] = moves.NUM_ACTIONS
     max_legal_actions: ClassVar[int] = moves.MAX_LEGAL_MOVES
     board_shape: ClassVar[tuple[int, int]] = (8, 8)
-    num_planes: ClassVar[int] = encoding.NUM_PLANES
-    num_frames: ClassVar[int] = encoding.NUM_FRAMES
+    PLANES: ClassVar[tuple[int, int]] = (encoding.PLANES_PER_FRAME, encoding.ENDS)
     frame_words: ClassVar[int] = position.FRAME_WORDS
 
     def __post_init__(self) -> None:
@@ -73,6 +75,7 @@ class Chess(ChessGame):
             is allowed.
         """
         check_max_moves(self.max_moves)
+        check_history(self.history)
         text.parse_fen(self.fen)
 
     def from_positions(self, lines: Sequence[str]) -> ChessState:
@@ -99,8 +102,8 @@ class Chess(ChessGame):
         return _mask(state.frames[0], state.targets, self.is_terminal(state))
 
     def observe_frames(self, frames: Array, to_play: Array) -> Array:
-        """Return the planes float32[8, 8, 119] of eight frames uint32[8, 9], newest first."""
-        return encoding.planes_from_frames(frames, to_play)
+        """Return the planes float32[8, 8, C] of frames uint32[8, 9], newest first."""
+        return encoding.planes_from_frames(frames[: self.history], to_play)
 
     def format_action(self, state: ChessState, action: int) -> str:
         """Return the move as in UCI (e2e4, e7e8q). An action that would leave the board is named by

@@ -13,10 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from azero.games.chess import encoding, legal, position
+from azero.games.chess import legal, position
 from azero.games.chess.fen import MAX_FULL_MOVES
 from azero.games.chess.position import ChessPosition
 from azero.games.chess.squares import ChessSquares
+from azero.games.history import NUM_FRAMES, WithHistory
 from azero.games.symmetry import IdentityOnly
 from azero.types import Array
 
@@ -68,7 +69,7 @@ class Surveyed(struct.PyTreeNode):
     """int32[B]: an ending that depends on the position alone, or 0"""
 
 
-class ChessGame(IdentityOnly, abc.ABC):
+class ChessGame(WithHistory, IdentityOnly, abc.ABC):
     """The part of the Game contract that chess and minichess share; player 0 is White. Both are
     frozen dataclasses with the fields named here."""
 
@@ -86,7 +87,7 @@ class ChessGame(IdentityOnly, abc.ABC):
 
     @abc.abstractmethod
     def observe_frames(self, frames: Array, to_play: Array) -> Array:
-        """Return the planes float32[H, W, C] of eight frames uint32[8, 9], newest first."""
+        """Return the planes float32[H, W, C] of frames uint32[8, 9], newest first."""
 
     def init(self) -> ChessState:
         """Return the position that `fen` describes, by default the start of the game."""
@@ -245,7 +246,7 @@ def states_of(
     """Return the states of games that start from the positions with these data, numpy words [P], as
     numpy arrays [P, ...]."""
     count = len(clock)
-    frames = np.zeros((count, encoding.NUM_FRAMES, position.FRAME_WORDS), np.uint32)
+    frames = np.zeros((count, NUM_FRAMES, position.FRAME_WORDS), np.uint32)
     frames[:, 0] = np.stack(words, axis=1)
     frames[:, 0, -1] |= np.uint32(1 << position.OCCURRENCES_BIT)
     history = np.zeros((count, 2, CLOCK_LIMIT), np.uint32)

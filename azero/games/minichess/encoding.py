@@ -16,16 +16,16 @@ from azero.games.chess import encoding as chess_encoding
 from azero.games.minichess.board import FIRST_RANK, SIZE
 from azero.types import Array
 
-NUM_FRAMES = chess_encoding.NUM_FRAMES
-NUM_PLANES = chess_encoding.NUM_PLANES - 4
+PLANES_PER_FRAME = chess_encoding.PLANES_PER_FRAME
+ENDS = chess_encoding.ENDS - 4
+"""Planes of the newest position alone."""
 
 
 def planes_from_frames(frames: Array, to_play: Array) -> Array:
-    """Return the planes float32[5, 5, 115] of frames uint32[8, 9], newest first, as seen by the
-    side to move int32[]."""
+    """Return the planes float32[5, 5, 14 H + 3] of frames uint32[H, 9], newest first, as seen by
+    the side to move int32[]."""
     planes = chess_encoding.planes_from_frames(frames, to_play)
     # From Black's side the board is on the other ranks of the 8x8 board (see `board`).
     board = jnp.where(jnp.asarray(to_play) != 0, planes[:SIZE, :SIZE], planes[FIRST_RANK:, :SIZE])
-    return jnp.concatenate(
-        [board[..., : chess_encoding.CASTLING], board[..., chess_encoding.NO_PROGRESS :]], axis=-1
-    )
+    castling = board.shape[-1] - chess_encoding.ENDS + chess_encoding.CASTLING
+    return jnp.concatenate([board[..., :castling], board[..., castling + 4 :]], axis=-1)

@@ -2,7 +2,8 @@
 
 Planes [rank, file, C] from the side to move (P1): rank 0 is its own first rank, file 0 is at its
 left hand (9 for Black, 1 for White). For each of the eight newest positions, newest first, 45
-planes; zeros before the start of the game:
+planes; zeros before the start of the game (fewer with a shorter `history`, and what follows comes
+earlier):
     0-13   P1's pawns, lances, knights, silvers, bishops, rooks, golds, king, promoted pawns,
            lances, knights, silvers, bishops (horses), rooks (dragons)
     14-27  P2's
@@ -38,47 +39,44 @@ from azero.games.shogi.position import (
 from azero.games.shogi.squares import NUM_SQUARES, SIZE, stack
 from azero.types import Array
 
-NUM_FRAMES = 8
-"""Positions in the planes (AZ, supplement: T = 8)."""
 PLANES_PER_FRAME = 45
-NUM_PLANES = PLANES_PER_FRAME * NUM_FRAMES + 2
+ENDS = 2
+"""Planes of the newest position alone."""
 TOTAL_SCALE = 512.0
 
 
 def planes_from_frames(frames: Array, to_play: Array) -> Array:
-    """Return the planes float32[9, 9, 362] of frames uint32[8, 18], newest first, as seen by the
-    side to move int32[]."""
+    """Return the planes float32[9, 9, 45 H + 2] of frames uint32[H, 18], newest first, as seen by
+    the side to move int32[]."""
     white = spread(jnp.asarray(to_play) != 0)
     columns = [frames[:, index] for index in range(FRAME_WORDS)]
     position, known = unpack(columns, white), facts(columns[-1])
-    shape = (NUM_SQUARES, NUM_FRAMES)
+    shape = (NUM_SQUARES, frames.shape[0])
     pieces, constants = (
         _pieces(position),
         jnp.broadcast_to(_constants(position, known), (*shape, PLANES_PER_FRAME - 2 * len(KINDS))),
     )
-    history = jnp.concatenate([pieces, constants], axis=2).reshape(
-        NUM_SQUARES, PLANES_PER_FRAME * NUM_FRAMES
-    )
+    history = jnp.concatenate([pieces, constants], axis=2).reshape(NUM_SQUARES, -1)
     ends = jnp.stack(
         [(white == 0).astype(jnp.float32), known.plies[0].astype(jnp.float32) / TOTAL_SCALE]
     )
-    return jnp.concatenate([history, jnp.broadcast_to(ends, (NUM_SQUARES, 2))], axis=1).reshape(
-        SIZE, SIZE, NUM_PLANES
+    return jnp.concatenate([history, jnp.broadcast_to(ends, (NUM_SQUARES, ENDS))], axis=1).reshape(
+        SIZE, SIZE, -1
     )
 
 
 def _pieces(position: ShogiPosition) -> Array:
-    """Return the planes float32[81, 8, 28] of the pieces."""
+    """Return the planes float32[81, H, 28] of the pieces."""
     sets = stack(
         [position.kind(code) & side for side in (position.own, position.other) for code in KINDS]
     )
     words = jnp.stack([word.T for word in sets])
     bits = (words[:, None] >> jnp.arange(27, dtype=jnp.uint32).reshape(1, 27, 1, 1)) & 1
-    return bits.astype(jnp.float32).reshape(NUM_SQUARES, NUM_FRAMES, 2 * len(KINDS))
+    return bits.astype(jnp.float32).reshape(NUM_SQUARES, -1, 2 * len(KINDS))
 
 
 def _constants(position: ShogiPosition, known: ShogiFacts) -> Array:
-    """Return float32[8, 17], the planes that are the same on every square: occurrences and pieces
+    """Return float32[H, 17], the planes that are the same on every square: occurrences and pieces
     in hand."""
     occurrences = [
         (known.occurrences == times) | ((known.occurrences > times) & (times == 3))

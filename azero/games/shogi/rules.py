@@ -16,6 +16,7 @@ from flax import struct
 
 from azero.games.batching import batch_native
 from azero.games.compass import spread
+from azero.games.history import NUM_FRAMES, WithHistory, check_history
 from azero.games.positions import join
 from azero.games.shogi import encoding, entering, legal, moves, position, sfen, text
 from azero.games.shogi.squares import ShogiSquares, ranks
@@ -83,7 +84,7 @@ class _Surveyed(struct.PyTreeNode):
 
 
 @dataclass(frozen=True)
-class Shogi(IdentityOnly):
+class Shogi(WithHistory, IdentityOnly):
     """Shogi. The 11,259 actions are those of `moves`, the 362 planes those of `encoding`; player 0
     is Black (sente).
 
@@ -111,13 +112,14 @@ class Shogi(IdentityOnly):
     """number of moves within which a recurring position counts as a repetition"""
     sfen: str = sfen.START
     """start position of games, in SFEN"""
+    history: int = NUM_FRAMES
+    """positions in the planes"""
 
     name: ClassVar[str] = "shogi"
     num_actions: ClassVar[int] = moves.NUM_ACTIONS
     max_legal_actions: ClassVar[int] = moves.MAX_LEGAL_MOVES
     board_shape: ClassVar[tuple[int, int]] = (9, 9)
-    num_planes: ClassVar[int] = encoding.NUM_PLANES
-    num_frames: ClassVar[int] = encoding.NUM_FRAMES
+    PLANES: ClassVar[tuple[int, int]] = (encoding.PLANES_PER_FRAME, encoding.ENDS)
     frame_words: ClassVar[int] = position.FRAME_WORDS
 
     def __post_init__(self) -> None:
@@ -133,6 +135,7 @@ class Shogi(IdentityOnly):
             raise ValueError(
                 f"repetition_moves {self.repetition_moves}: allowed are 1 to {MOST_MOVES}"
             )
+        check_history(self.history)
         sfen.parse_sfen(self.sfen)
 
     @property
@@ -218,8 +221,8 @@ class Shogi(IdentityOnly):
         return state.frames[0]
 
     def observe_frames(self, frames: Array, to_play: Array) -> Array:
-        """Return the planes float32[9, 9, 362] of eight frames uint32[8, 18], newest first."""
-        return encoding.planes_from_frames(frames, to_play)
+        """Return the planes float32[9, 9, C] of frames uint32[8, 18], newest first."""
+        return encoding.planes_from_frames(frames[: self.history], to_play)
 
     def format_action(self, state: ShogiState, action: int) -> str:
         """Return the move as in USI (7g7f, 8h2b+, P*5e). An action that would leave the board is
@@ -349,7 +352,7 @@ def _host_states(sfens: Sequence[str], num_codes: int, entering_king: bool) -> S
     frame = join([sfen.parse_sfen(position_sfen).frame for position_sfen in sfens])
     rules, code, has_entered = _survey(frame)
     count = len(sfens)
-    frames = np.zeros((count, encoding.NUM_FRAMES, position.FRAME_WORDS), np.uint32)
+    frames = np.zeros((count, NUM_FRAMES, position.FRAME_WORDS), np.uint32)
     frames[:, 0] = np.stack(frame, axis=1)
     signs = np.where(frames[:, 0, -1] >> position.WHITE_BIT & 1, -1, 1)
     frames[:, 0, -1] |= np.uint32(1)
