@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import jax
@@ -22,23 +22,35 @@ def repeat_state(state: PyTree, count: int) -> PyTree:
     return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *jnp.shape(leaf))), state)
 
 
+@functools.cache
 def batch_native(
-    function: Callable[..., PyTree], on_cpu: Callable[..., PyTree] | None = None
+    function: Callable[..., PyTree],
+    *settings: Hashable,
+    on_cpu: Callable[..., PyTree] | None = None,
 ) -> Callable[..., PyTree]:
-    """Return a function of one position that calls `function`, which is written for arrays [B,
-    ...], once for the whole batch.
+    """Return a function of one position that calls `function(*settings, ...)`, which is written for
+    arrays [B, ...], once for the whole batch.
 
     Without `vmap` the batch has one position. Under `vmap`, also nested, all mapped axes become the
     one batch axis, so that a loop inside `function` has a scalar condition instead of a select over
-    its whole carry. On a CPU the batch is cut into chunks, or passed whole to `on_cpu` where that
-    is given.
+    its whole carry. On a CPU the batch is cut into chunks, or passed whole to `on_cpu(*settings,
+    ...)` where that is given. The same arguments return the same function, which is traced once for
+    each shape.
     """
-    for_cpu = functools.partial(_in_chunks, function) if on_cpu is None else on_cpu
+    native = functools.partial(function, *settings)
 
     @custom_vmap
     @jax.jit  # keeps the constants of `function` inside: as operands a condition would map them
     def call(*arguments: jax.Array) -> PyTree:
-        return jax.lax.platform_dependent(*arguments, cpu=for_cpu, default=function)
+        batch = arguments[0].shape[0]
+        chunk = _chunk_size(batch)
+        if on_cpu is not None:
+            for_cpu = functools.partial(on_cpu, *settings)
+        elif chunk < batch:
+            for_cpu = functools.partial(_in_chunks, native, chunk)
+        else:
+            return native(*arguments)
+        return jax.lax.platform_dependent(*arguments, cpu=for_cpu, default=native)
 
     @call.def_vmap
     def _merge(
@@ -59,15 +71,17 @@ def batch_native(
     return unbatched
 
 
-def _in_chunks(function: Callable[..., PyTree], *arguments: jax.Array) -> PyTree:
-    """Call `function` on equal chunks of at most CHUNK positions, one after the other; on the whole
-    batch if all such chunks would be small."""
-    batch = arguments[0].shape[0]
-    chunk = next(
+def _chunk_size(batch: int) -> int:
+    """Return the size of equal chunks of at most CHUNK positions; `batch` if all such chunks would
+    be small."""
+    return next(
         (size for size in range(min(CHUNK, batch), CHUNK // 4, -1) if batch % size == 0), batch
     )
-    if chunk == batch:
-        return function(*arguments)
+
+
+def _in_chunks(function: Callable[..., PyTree], chunk: int, *arguments: jax.Array) -> PyTree:
+    """Call `function` on chunks of the batch, one after the other."""
+    batch = arguments[0].shape[0]
     chunks = [a.reshape(batch // chunk, chunk, *a.shape[1:]) for a in arguments]
     output = jax.lax.map(lambda chunk_arguments: function(*chunk_arguments), chunks)
     return jax.tree.map(lambda a: a.reshape(batch, *a.shape[2:]), output)

@@ -94,7 +94,7 @@ class Stones:
     def place(self, board: Array, atari: Array, point: Array, to_play: Array) -> Placed:
         """Place a stone of `to_play` at `point` (int32[], legal; num_points places none) on board
         uint32[2K] with atari uint32[K]."""
-        return Placed(*batch_native(partial(_place, self))(board, atari, point, to_play))
+        return Placed(*batch_native(_place, self)(board, atari, point, to_play))
 
     def legal(
         self,
@@ -113,14 +113,12 @@ class Stones:
         `allows_suicide` bool[] can forbid suicide under rules that have it; None allows it.
         """
         extra = () if allows_suicide is None else (allows_suicide,)
-        return batch_native(partial(_legal, self))(
-            board, atari, now, past, checked, to_play, *extra
-        )
+        return batch_native(_legal, self)(board, atari, now, past, checked, to_play, *extra)
 
     def territory(self, board: Array, wanted: Array) -> tuple[Array, Array]:
         """Return the words uint32[K] of the empty points that reach only Black's stones, and only
         White's; none where `wanted` bool[] is False (free)."""
-        return batch_native(partial(_territory, self))(board, wanted)
+        return batch_native(_territory, self)(board, wanted)
 
 
 def colour_rows(
@@ -276,15 +274,15 @@ def _recreating(
     """
     point = (added & _LOW).astype(jnp.int32) - 1
     point = jnp.where(checked & (added == mix(point)) & (point < stones.num_points), point, -1)
-    one_by_one = partial(_recreating_one_by_one, stones)
-    few = point.shape[1] <= _FEW_POSITIONS
+    if point.shape[1] > _FEW_POSITIONS:
+        return _recreating_one_by_one(stones, other, atari, point, taken)
     return jax.lax.platform_dependent(
         other,
         atari,
         point,
         taken,
-        tpu=partial(_recreating_at_once, stones) if few else one_by_one,
-        default=one_by_one,
+        tpu=partial(_recreating_at_once, stones),
+        default=partial(_recreating_one_by_one, stones),
     )
 
 

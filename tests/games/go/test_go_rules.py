@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from diagrams import parse_diagram
 
+from azero.games.batching import batch_native
 from azero.games.go import stones, text
 from azero.games.go.rules import Go
 from azero.games.go.setup import handicap_points
@@ -364,6 +365,8 @@ def test_one_flood_for_all_past_positions_forbids_what_the_loop_forbids(
         start = jax.vmap(lambda _: game.init())(jnp.arange(64))
         return jax.lax.scan(move, start, jax.random.split(key, 70))[1]
 
+    # Traced anew in every program, with what is patched.
+    monkeypatch.setattr(stones, "batch_native", batch_native.__wrapped__)
     key = jax.random.key(0)
     looped = np.asarray(jax.jit(play)(key))
     with monkeypatch.context() as patch:

@@ -60,9 +60,7 @@ def planes_from_frames(
     `frames` is uint32[8, 2K], newest first, Black's words before White's; `to_play` int32[] the
     side to move; `checked` bool[8] says which of the frames must not be recreated.
     """
-    words, preys = batch_native(functools.partial(_planes, shape, num_planes))(
-        frames, to_play, checked
-    )
+    words, preys = batch_native(_planes, shape, num_planes)(frames, to_play, checked)
     if preys is not None:
         caught, saved = find_ladders(preys, shape)
         words = jnp.concatenate(

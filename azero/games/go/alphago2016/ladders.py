@@ -17,7 +17,6 @@ only one lane busy.
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 import jax
@@ -108,17 +107,21 @@ def find_ladders(preys: Preys, shape: tuple[int, int]) -> tuple[Array, Array]:
     For one position; under `vmap` all ladders of the batch share a queue. A CPU follows CPU_LANES
     of them at a time, another device as many as there are positions.
     """
-    few = functools.partial(_find_ladders, shape, CPU_LANES)
-    return batch_native(functools.partial(_find_ladders, shape, None), few)(*preys)
+    return batch_native(_find_all, shape, on_cpu=_find_few)(*preys)
 
 
-def _find_ladders(
-    shape: tuple[int, int], num_lanes: int | None, *arrays: Array
-) -> tuple[Array, Array]:
-    preys = Preys(*arrays)
+def _find_all(shape: tuple[int, int], *arrays: Array) -> tuple[Array, Array]:
+    return _find_ladders(shape, len(arrays[0]), Preys(*arrays))
+
+
+def _find_few(shape: tuple[int, int], *arrays: Array) -> tuple[Array, Array]:
+    return _find_ladders(shape, CPU_LANES, Preys(*arrays))
+
+
+def _find_ladders(shape: tuple[int, int], num_lanes: int, preys: Preys) -> tuple[Array, Array]:
     batch, num_points = preys.own.shape[0], shape[0] * shape[1]
     queue = _make_queue(preys, shape)
-    lanes = _start(batch if num_lanes is None else num_lanes, batch, shape)
+    lanes = _start(num_lanes, batch, shape)
     lanes = _take_jobs(lanes, queue, jnp.ones_like(lanes.is_fresh), shape)
     lanes = jax.lax.while_loop(
         lambda lanes: (lanes.job < queue.size).any(),

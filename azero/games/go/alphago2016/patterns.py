@@ -26,7 +26,6 @@ W, B].
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 import jax
@@ -82,7 +81,7 @@ def planes_from_frames(
 
     `frames` uint32[8, 2K] and `to_play` int32[] are as for the planes of `features`.
     """
-    return batch_native(functools.partial(_planes, shape, num_planes))(frames, to_play)
+    return batch_native(_planes, shape, num_planes)(frames, to_play)
 
 
 def _planes(shape: tuple[int, int], num_planes: int, frames: Array, to_play: Array) -> Array:
