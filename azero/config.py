@@ -214,7 +214,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
             raise ValueError(
                 f"it has more than {LARGEST_OVERLAY >> 10} KiB, which no settings need"
             )
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ValueError(f"cannot read the overlay {path}: {error.strerror}") from error
     except (

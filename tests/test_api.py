@@ -200,15 +200,28 @@ def test_mistakes_are_one_line(animal, go7):
         animal.search(None)
     with pytest.raises(ValueError, match="'5' is not a player"):
         azero.play(animal, 5)
+    no_game = r"is not a game, as azero\.make and model\.game are"
     for wrong in ("go", animal):
-        with pytest.raises(TypeError, match=r"is not a game, as azero\.make and model\.game are"):
+        with pytest.raises(TypeError, match=no_game):
             azero.Position.start(wrong)
+        with pytest.raises(TypeError, match=no_game):
+            azero.Position.from_fen(START, game=wrong)
+    for read in (azero.Position.from_fen, azero.Position.from_sfen):
+        with pytest.raises(TypeError, match="None is not a position in text"):
+            read(None)
     with pytest.raises(ValueError, match="seconds must be above 0 and finite, not nan"):
         animal.search(azero.Position.start(animal.game), seconds=float("nan"))
     with pytest.raises(ValueError, match=r"'K10' is not a legal move here .move 1 of the game"):
         azero.Position.from_moves(go7.game, "K10")
     with pytest.raises(ValueError, match="'chess' is not the name of a setting"):
         azero.run_experiment("tictactoe", settings={"chess": 1})
+    for wrong in ("abc", ["run.iterations"], 0):
+        with pytest.raises(TypeError, match=r"settings are like \{.run\.iterations.: 20\}, not"):
+            azero.run_experiment("tictactoe", settings=wrong)
+    with pytest.raises(ValueError, match="'1' is not the name of a setting"):
+        azero.run_experiment("tictactoe", settings={1: 2})
+    with pytest.raises(TypeError, match="on_metrics is a function of a row of metrics, not 5"):
+        azero.run_experiment("tictactoe", on_metrics=5)
     with pytest.raises(ValueError, match=r"settings: .*run\.iteration.*iterations"):
         azero.run_experiment("tictactoe", settings={"run.iteration": 1})
 
@@ -304,8 +317,13 @@ def test_training_calls_back_and_continues(tmp_path):
         "learner.steps_per_iteration": 2,
         "evaluation.games": 0,
     }
+
+    def take(row: dict) -> None:
+        rows.append(dict(row))
+        row.clear()
+
     model = azero.run_experiment(
-        "tictactoe", tmp_path, settings={**small, "run.iterations": 1}, on_metrics=rows.append
+        "tictactoe", tmp_path, settings={**small, "run.iterations": 1}, on_metrics=take
     )
     assert [row["iteration"] for row in rows] == [1] and np.isfinite(rows[0]["loss"])
     assert model.config.network.blocks == 1 and model.config.selfplay.num_games == 8

@@ -95,6 +95,12 @@ def test_mistakes_in_an_overlay_are_quoted(tmp_path, text, message):
     assert message in str(caught.value)
 
 
+def test_an_overlay_may_come_from_a_windows_editor(tmp_path):
+    path = tmp_path / "o.toml"
+    path.write_bytes("\ufeff[run]\r\nseed = 7\r\n".encode())
+    assert load_overlay(path, Config()).run.seed == 7
+
+
 def test_the_name_of_a_kind_decides_which_settings_there_are(tmp_path):
     path = tmp_path / "o.toml"
     path.write_text('[search]\nname = "gumbel"\nmax-considered = 4\n')

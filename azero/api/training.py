@@ -35,7 +35,8 @@ def run_experiment(
     """Start an experiment, or continue its run, in this process, and return its network.
 
     The run is the same as that of `azero train`: the same directory continues it, from Python or
-    from the command line, bit for bit. Ctrl-C saves it at the end of the iteration.
+    from the command line, bit for bit. Ctrl-C saves it at the end of the iteration; a second
+    one drops the iteration.
 
     Args:
       experiment: "go5", "go9_efficient" ...: `azero train --help` lists them.
@@ -51,19 +52,22 @@ def run_experiment(
 
     Raises:
       ValueError: there is no such experiment, or a setting is wrong.
-      KeyboardInterrupt: it was stopped, and saved.
+      TypeError: `settings` is no mapping, or `on_metrics` no function.
+      KeyboardInterrupt: it was stopped; the message says what was saved.
       CheckpointError, StorageError, FloatingPointError, OSError: as `azero train` reports them.
     """
+    if on_metrics is not None and not callable(on_metrics):
+        raise TypeError(f"on_metrics is a function of a row of metrics, not {on_metrics!r:.80}")
     found = load_experiment(experiment)
     whole = found.config
     for path in [config] if isinstance(config, str | Path) else config:
         whole = load_overlay(Path(path), whole)
-    whole = overlay(_nested(settings or {}), whole, "settings")
+    whole = overlay(_nested({} if settings is None else settings), whole, "settings")
     directory = Path("runs") / experiment if workdir is None else Path(workdir)
     make_stage = _stage_maker(found.learns_from, experiment, data, from_network)
 
     def make(config: Config, workdir: Path) -> Stage[Any]:
-        stage = make_stage(config, workdir)
+        stage = dataclasses.replace(make_stage(config, workdir), owns_process=False)
         return stage if on_metrics is None else dataclasses.replace(stage, on_metrics=on_metrics)
 
     console = make_console(quiet=not verbose)
@@ -74,11 +78,13 @@ def run_experiment(
 
 def _nested(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings with dotted names as tables, as an overlay file has them."""
+    if not isinstance(settings, Mapping):
+        raise TypeError(f'settings are like {{"run.iterations": 20}}, not {settings!r:.80}')
     tables: dict[str, Any] = {}
     for name, value in settings.items():
-        table, _, key = name.partition(".")
+        table, _, key = str(name).partition(".")
         if not key:
-            raise ValueError(f"{name!r} is not the name of a setting; run.iterations is one")
+            raise ValueError(f"{str(name)!r} is not the name of a setting; run.iterations is one")
         tables.setdefault(table, {})[key] = value
     return tables
 

@@ -26,7 +26,7 @@ from azero.models.naming import PROTOCOL_GAMES
 from azero.models.registry import read_network
 from azero.players.searches import ENGINE
 from azero.players.specs import NetworkSpec, ThinkerSpec, load_any_thinker, resolve
-from azero.players.thinking import Limits
+from azero.players.thinking import Limits, describe_board
 
 MOST_MOVES = 4096
 """Longest game of chess or shogi that an engine plays: the most that the rules of shogi can
@@ -61,7 +61,7 @@ def load_go(
     board = config.game.build()
     if not isinstance(board, Go):
         problem = "this protocol is for Go (azero play plays every game)"
-        raise ValueError(f"{spec.name} plays {board.name}; {problem}")
+        raise ValueError(f"{spec.name} plays {describe_board(board)}; {problem}")
     _say_loading(spec)
     rules = Rules(board.superko, board.suicide)
     game = GoGame(
@@ -88,7 +88,8 @@ def load_moves(protocol: str, source: Source, visits: int | None) -> MoveGame:
     _at_least_one(visits)
     config = _game_config(spec)
     if config.name != wanted:
-        raise ValueError(f"{spec.name} plays {config.name}; {protocol} is for {wanted}")
+        plays = describe_board(config.build())
+        raise ValueError(f"{spec.name} plays {plays}; {protocol} is for {wanted}")
     _say_loading(spec)
     # The papers' 512 moves end games of self-play, not a game with people.
     game = MoveGame(

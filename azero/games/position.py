@@ -49,8 +49,7 @@ class Position:
         Raises:
           TypeError: it is not a game but, say, the name of one.
         """
-        if not hasattr(game, "init"):
-            raise TypeError(f"{game!r} is not a game, as azero.make and model.game are")
+        _check_game(game)
         begin, _, _ = _compiled(cast(Hashable, game))
         return cls._of(game, begin(), ())
 
@@ -77,9 +76,11 @@ class Position:
         Raises:
           ValueError: it is not a position of the game, what is wrong is named; or a move is not
             legal.
+          TypeError: `fen` is not text, or `game` not a game.
         """
+        _check_text(fen)
         whole = f"{fen} 0 1" if len(fen.split()) == 4 else fen
-        return cls._from_text(whole, game or make("chess")).play_moves(moves)
+        return cls._from_text(whole, make("chess") if game is None else game).play_moves(moves)
 
     @classmethod
     def from_sfen(
@@ -89,12 +90,14 @@ class Position:
         animal shogi, None is shogi.
 
         Raises:
-          ValueError: as in `from_fen`.
+          ValueError, TypeError: as in `from_fen`.
         """
-        return cls._from_text(sfen, game or make("shogi")).play_moves(moves)
+        _check_text(sfen)
+        return cls._from_text(sfen, make("shogi") if game is None else game).play_moves(moves)
 
     @classmethod
     def _from_text(cls, text: str, game: Game) -> Position:
+        _check_game(game)
         if not isinstance(game, ReadsPositions):
             raise ValueError(f"{game.name} has no positions in FEN or SFEN")
         return cls.of_state(
@@ -219,6 +222,16 @@ class Position:
             (float(rewards[0]), float(rewards[1])),
             legal,
         )
+
+
+def _check_game(game: object) -> None:
+    if not hasattr(game, "init"):
+        raise TypeError(f"{game!r} is not a game, as azero.make and model.game are")
+
+
+def _check_text(position: object) -> None:
+    if not isinstance(position, str):
+        raise TypeError(f"{position!r:.80} is not a position in text")
 
 
 @functools.lru_cache(maxsize=8)

@@ -70,7 +70,7 @@ class PgxGame:
             raise ValueError(f"max_moves is at least 1, not {max_moves}")
         if env.num_players != 2 or str(env.id).startswith(_OTHER_KINDS):
             raise ValueError(
-                f"{env.id} of Pgx is not a game of two players without chance and hidden cards"
+                f"{env.id} of Pgx is not a game of two players without chance or hidden information"
             )
         begin = env.init(jax.random.key(0))
         known = {
@@ -96,7 +96,8 @@ class PgxGame:
         import pgx
 
         if id not in pgx.available_envs():
-            raise ValueError(f"game.id {id!r}: Pgx has {', '.join(pgx.available_envs())}")
+            known = [name for name in pgx.available_envs() if not name.startswith(_OTHER_KINDS)]
+            raise ValueError(f"game.id {id!r}: the games of Pgx are {', '.join(known)}")
         return cls(pgx.make(id), max_moves)
 
     @property

@@ -110,7 +110,10 @@ def run_stage(
         if mesh_lib.is_lead():
             files.write_config(workdir, stage.config)
             files.write_run(workdir, name, stage.config)
-        with stop_on_signals(workdir, line) as stop, explain_divergence(workdir, command, stop):
+        with (
+            stop_on_signals(workdir, line, stage.owns_process) as stop,
+            explain_divergence(workdir, command, stop),
+        ):
             stop.is_saving = checkpointer.is_writing
             with _awaiting_save(checkpointer), stage.open(state, stop) as iterate:
                 _run_iterations(stage, iterate, state, checkpointer, workdir, stop, console)
@@ -187,7 +190,7 @@ def _run_iteration(
     counts = {"iteration": state.iteration, "steps": int(state.train.step)}
     row = {**counts, **row, "seconds": time.monotonic() - started}
     metrics.write(row)
-    stage.on_metrics(row)
+    stage.on_metrics(Row(row))
     progress.update(row)
     for warning in metrics.take_warnings():
         note(warning, progress.note)

@@ -54,6 +54,8 @@ class Stage(Generic[S]):
     """Whether the next iteration must wait for a first checkpoint on disk."""
     on_metrics: Callable[[Row], None] = lambda row: None
     """Called with the row of metrics of every iteration, once it is written."""
+    owns_process: bool = True
+    """Whether Ctrl-C may end the process; otherwise a second one raises KeyboardInterrupt."""
     exports_network: bool = False
     """Whether the network alone is also written when the run ends."""
 

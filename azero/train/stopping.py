@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from azero import mesh as mesh_lib
 from azero.checkpoint import CheckpointError, store
@@ -57,11 +58,15 @@ class StopRequest:
 
 
 @contextlib.contextmanager
-def stop_on_signals(workdir: Path, line: ProcessLinks | None = None) -> Iterator[StopRequest]:
+def stop_on_signals(
+    workdir: Path, line: ProcessLinks | None = None, owns_process: bool = True
+) -> Iterator[StopRequest]:
     """Turn SIGTERM and SIGINT into a request to stop at the end of the iteration.
 
     If the iteration takes longer than `GRACE_SECONDS`, all processes end without it, once a save in
-    progress is complete. A second signal ends the process at once.
+    progress is complete. A second signal ends the process at once. A process that is not ours
+    (`owns_process` False) is ended by SIGTERM only: SIGINT waits for the iteration, and a second
+    one raises KeyboardInterrupt.
     """
     stop = StopRequest()
 
@@ -78,18 +83,31 @@ def stop_on_signals(workdir: Path, line: ProcessLinks | None = None) -> Iterator
             end(f"did not end within {GRACE_SECONDS:.0f} s")
 
     def act(number: int) -> None:
+        is_callers = number == signal.SIGINT and not owns_process
+        if stop.is_set and is_callers:
+            if not is_dropped.is_set():
+                is_dropped.set()
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            return
         if stop.is_set:
             end("was ended by a second signal")
         stop.is_set = True
         say(f"\n{signal.Signals(number).name}: saving at the end of this iteration")
+        if is_callers:
+            return
         timer = threading.Timer(GRACE_SECONDS, give_up)
         timer.daemon = True
         timer.start()
         timers.append(timer)
 
+    def drop(*_: Any) -> None:
+        if is_dropped.is_set():
+            raise KeyboardInterrupt(f"{stop.doing} is lost; {_what_is_kept(workdir)}")
+
+    is_dropped = threading.Event()
     timers: list[threading.Timer] = []
     try:
-        with _on_signals((signal.SIGTERM, signal.SIGINT), act):
+        with _on_signals((signal.SIGTERM, signal.SIGINT), act, drop):
             yield stop
     finally:
         stop.is_ending = True  # a timer that has just fired does nothing
@@ -114,10 +132,14 @@ def end_on_sigterm() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _on_signals(numbers: Sequence[signal.Signals], act: Callable[[int], None]) -> Iterator[None]:
-    """Call `act` at these signals, in a thread of its own and at once.
+def _on_signals(
+    numbers: Sequence[signal.Signals],
+    act: Callable[[int], None],
+    handle: Callable[..., None] = lambda *_: None,
+) -> Iterator[None]:
+    """Call `act` at these signals, in a thread of its own and at once; Python calls `handle`.
 
-    A Python handler would wait while XLA compiles or computes. Outside the main thread, where
+    A Python handler waits while XLA compiles or computes. Outside the main thread, where
     Python allows no handlers, nothing is changed.
     """
     if threading.current_thread() is not threading.main_thread():
@@ -135,7 +157,7 @@ def _on_signals(numbers: Sequence[signal.Signals], act: Callable[[int], None]) -
     thread = threading.Thread(target=listen, name="signals", daemon=True)
     thread.start()
     fd_before = signal.set_wakeup_fd(sending.fileno(), warn_on_full_buffer=False)
-    before = {number: signal.signal(number, lambda *_: None) for number in numbers}
+    before = {number: signal.signal(number, handle) for number in numbers}
     try:
         yield
     finally:

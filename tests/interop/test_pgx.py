@@ -170,7 +170,7 @@ def test_environments_that_are_no_such_games() -> None:
         bridge.game("hex")
     with pytest.raises(ValueError, match="max_moves is at least 1, not 0"):
         bridge.game(pgx.make("tic_tac_toe"), max_moves=0)
-    with pytest.raises(ValueError, match="Pgx has 2048, animal_shogi"):
+    with pytest.raises(ValueError, match="the games of Pgx are animal_shogi, chess, connect_four"):
         PgxConfig(id="draughts").build()
     with pytest.raises(ValueError, match="no game 'hex' of Pgx; it has animal_shogi"):
         bridge.make("hex")

@@ -95,6 +95,36 @@ def test_a_second_signal_ends_at_once_and_says_what_is_lost(tmp_path):
     )
 
 
+def test_ctrl_c_in_a_callers_process_waits_for_the_iteration(tmp_path):
+    script = """
+        with stopping.stop_on_signals(workdir, owns_process=False) as stop:
+            print("here", flush=True)
+            while not stop.is_set:
+                time.sleep(0.01)
+            time.sleep(3 * stopping.GRACE_SECONDS)
+        print("finished", flush=True)
+    """
+    assert signalled(tmp_path, script, signal.SIGINT)[:2] == (0, "finished\n")
+
+
+def test_a_second_ctrl_c_in_a_callers_process_is_a_keyboard_interrupt(tmp_path):
+    script = """
+        try:
+            with stopping.stop_on_signals(workdir, owns_process=False) as stop:
+                stop.doing = "iteration 4"
+                print("here", flush=True)
+                time.sleep(60)
+        except KeyboardInterrupt as error:
+            print(error, flush=True)
+            sys.exit("the caller goes on")
+    """
+    status, output, errors = signalled(tmp_path, script, signal.SIGINT, signal.SIGINT)
+    assert (status, "the caller goes on" in errors) == (1, True)
+    assert output == (
+        f"iteration 4 is lost; no checkpoint in {tmp_path} yet; the same command starts over\n"
+    )
+
+
 def test_a_signal_is_heard_while_the_main_thread_is_in_a_library(tmp_path):
     """Python calls handlers between two of its own instructions only, and XLA compiles and computes
     for minutes; another thread takes the signal here."""

@@ -23,7 +23,7 @@ from azero.engines.web.guard import Refusal
 from azero.engines.web.limits import WebLimits
 from azero.engines.web.networks import Network
 from azero.engines.web.records import Record, open_record
-from azero.engines.web.squares_adapter import SquaresAdapter
+from azero.engines.web.squares_adapter import GAMES, SquaresAdapter
 from azero.games.game import Game
 from azero.games.go.encoding import NUM_KOMI_PLANES
 from azero.games.go.rule_names import Rules
@@ -34,6 +34,7 @@ from azero.games.position import rules_of_record
 from azero.games.settings import GameConfig, PiecesConfig
 from azero.models.registry import list_names
 from azero.players.specs import CheckpointSpec, ThinkerSpec, parse_thinker, resolve
+from azero.players.thinking import describe_board
 from azero.settings import Config
 
 SMALLEST, LARGEST = 5, 19
@@ -107,15 +108,20 @@ class Service:
         """Offer the players of these names, or all networks that ship, and begin to load the first.
 
         Raises:
-          ValueError, CheckpointError, OSError: there is no such player.
+          ValueError, CheckpointError, OSError: there is no such player, or the page cannot show
+            its game.
         """
         self.limits = limits
         self.offers: dict[str, Offer] = {}
         for number, name in enumerate(names or shipped_players()):
             spec, config = resolve(parse_thinker(name))
-            self.offers[str(number)] = Offer(
-                str(number), spec, config, config.game.build(), _title(spec)
-            )
+            rules = config.game.build()
+            if rules.name not in ("go", *GAMES):
+                raise ValueError(
+                    f"{spec.name} plays {describe_board(rules)}, which the page cannot show; "
+                    f"azero play {name} plays it in the terminal"
+                )
+            self.offers[str(number)] = Offer(str(number), spec, config, rules, _title(spec))
         self._networks: dict[_Key, Network] = {}
         self._loaded: OrderedDict[Network, None] = OrderedDict()
         self._games: OrderedDict[str, WebGame] = OrderedDict()

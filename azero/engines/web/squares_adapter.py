@@ -28,6 +28,8 @@ from azero.report.pieces import NOTATIONS, DiagramNotation, draw_pieces
 
 FILES, RANKS = "abc", "123"
 """Files and ranks of tic-tac-toe."""
+GAMES = ("tictactoe", *NOTATIONS)
+"""The games that are shown on squares."""
 
 
 class SquaresAdapter:

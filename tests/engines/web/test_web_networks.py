@@ -124,6 +124,13 @@ def test_networks_beyond_the_limit_are_unloaded_and_come_back() -> None:
     assert analysis.visits >= 8 and first.state == "ready"
 
 
+def test_a_game_that_the_page_cannot_show_is_refused_at_the_start() -> None:
+    pytest.importorskip("pgx")
+    name = "random-net:connect_four?blocks=1&filters=4"
+    with pytest.raises(ValueError, match=r"pgx connect_four on 6x7, which the page cannot show"):
+        Service([name])
+
+
 def test_a_network_that_cannot_be_loaded_says_why(tmp_path) -> None:
     config = resolve(parse_player(GO5))[1]
     broken = Network(
