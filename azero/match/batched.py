@@ -1,4 +1,4 @@
-"""A match between two of our networks as rounds of compiled games."""
+"""A match between two of our players of many games at once, as rounds of compiled games."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from azero.match.games import MatchGame
 from azero.match.referee import PLAYED_OUT
 from azero.players.player import Decision
 from azero.players.searches import match_settings
-from azero.players.specs import Loaded, NetworkSpec, load_player
+from azero.players.specs import BatchSpec, Loaded, load_player
 
 PAIRS_PER_ROUND = 64
 """Pairs of games played at once; games are saved after each round."""
@@ -27,7 +27,7 @@ PAIRS_PER_TESTED_ROUND = 16
 
 
 def play_rounds(
-    specs: tuple[NetworkSpec, NetworkSpec],
+    specs: tuple[BatchSpec, BatchSpec],
     rules: GameConfig,
     pairings: Sequence[Pairing],
     *,
@@ -77,7 +77,7 @@ def _collect(
     pairs: Sequence[int],
     wanted: dict[int, Pairing],
     players: tuple[Loaded, Loaded],
-    specs: tuple[NetworkSpec, NetworkSpec],
+    specs: tuple[BatchSpec, BatchSpec],
 ) -> Iterator[MatchGame]:
     half = len(openings)
     visits = [

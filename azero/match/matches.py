@@ -36,7 +36,7 @@ from azero.match.sides import (
     with_checkpoint,
 )
 from azero.match.sprt import Sprt
-from azero.players.specs import NetworkSpec
+from azero.players.specs import BatchSpec
 
 
 def play_match(
@@ -178,7 +178,7 @@ class _RunningMatch:
     def _play(self, pairings: Sequence[Pairing]) -> Iterator[MatchGame]:
         first, second = self.sides
         if plays_at_once(self.sides, self.request.plays_singly):
-            assert isinstance(first.spec, NetworkSpec) and isinstance(second.spec, NetworkSpec)
+            assert isinstance(first.spec, BatchSpec) and isinstance(second.spec, BatchSpec)
             is_tested = self.request.sprt is not None
             rounds = play_rounds(
                 (first.spec, second.spec),

@@ -18,6 +18,7 @@ from azero.players.program import find_program
 from azero.players.program_specs import GnuShogiSpec, ProgramSpec, UciSpec, program_maker
 from azero.players.searches import ENGINE, TRAINED, match_settings
 from azero.players.specs import (
+    BatchSpec,
     CheckpointSpec,
     NetworkSpec,
     ThinkerSettings,
@@ -64,10 +65,11 @@ class Side:
 
 
 def plays_at_once(sides: Sequence[Side], plays_singly: bool) -> bool:
-    """Whether the games are batched: two networks with the searches of their runs, from the start
-    of the game, without clock, handicap or resignation."""
+    """Whether the games are batched: two networks with the searches of their runs, or random moves,
+    from the start of the game, without clock, handicap or resignation."""
     return not plays_singly and all(
-        isinstance(side.spec, NetworkSpec) and side.spec.search != ENGINE for side in sides
+        isinstance(side.spec, BatchSpec) and getattr(side.spec, "search", None) != ENGINE
+        for side in sides
     )
 
 

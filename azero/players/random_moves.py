@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import jax
+import jax.numpy as jnp
+
 from azero.experiment import load
+from azero.games.game import Game
 from azero.games.settings import GameConfig
 from azero.players.play_style import PlayStyle
 from azero.players.thinking import Limits
 from azero.players.tree_player import TreePlayer
+from azero.search.batched.policy import make_policy
 from azero.search.leaf import ignore_symmetry, uniform_leaf
+from azero.search.search import SearchFn, SearchOutput
 from azero.search.single.parallel import TreeSettings
 from azero.settings import Config
+from azero.types import Array, PyTree
 
 FORM = '"random:EXPERIMENT"'
 _STYLE = PlayStyle(limits=Limits(visits=0), temperature_moves=1 << 30)
@@ -23,8 +30,8 @@ class RandomMovesSpec:
     """Uniformly random legal moves of an experiment's game as a player."""
 
     experiment: str
-    visits: int | None = None
-    """Without meaning here: it does not search."""
+    visits: int | None = 0
+    """It does not search."""
 
     @property
     def name(self) -> str:
@@ -39,6 +46,19 @@ class RandomMovesSpec:
           ValueError: there is no such experiment.
         """
         return load(self.experiment).config
+
+
+def make_random_moves(game: Game) -> SearchFn:
+    """Make the search of many games at once whose action is any legal move; it has no
+    parameters."""
+    policy = make_policy(game, uniform_leaf(game))
+
+    def search(params: PyTree, key: Array, roots: PyTree) -> SearchOutput:
+        output = policy(params, key, roots)
+        action = jax.random.categorical(key, jnp.log(output.weights), axis=-1)
+        return output._replace(action=action.astype(jnp.int32))
+
+    return search
 
 
 def load_random_moves(spec: RandomMovesSpec, rules: GameConfig | None, seed: int) -> TreePlayer:

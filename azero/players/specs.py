@@ -33,7 +33,7 @@ from azero.players.points import points_estimator
 from azero.players.program_specs import FORMS as PROGRAM_FORMS
 from azero.players.program_specs import ProgramSpec, parse_program
 from azero.players.random_moves import FORM as RANDOM_FORM
-from azero.players.random_moves import RandomMovesSpec, load_random_moves
+from azero.players.random_moves import RandomMovesSpec, load_random_moves, make_random_moves
 from azero.players.searches import (
     CONSTANTS,
     ENGINE,
@@ -128,9 +128,10 @@ class RandomNetSpec:
 
 NetworkSpec = CheckpointSpec | RandomNetSpec | LeelaSpec
 """A player with a single network."""
+BatchSpec = NetworkSpec | RandomMovesSpec
+"""A player that can play many games at once."""
 ThinkerSpec = NetworkSpec | OnnxSpec | RandomMovesSpec | ApvSpec
-"""One of our players. With one tree for its game it thinks like an engine; a single network can
-also play many games at once."""
+"""One of our players. With one tree for its game it thinks like an engine."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ class ThinkerSettings:
 
 
 class Loaded(NamedTuple):
-    """A network ready to play."""
+    """A player of many games at once."""
 
     config: Config
     game: Game
@@ -298,14 +299,17 @@ def with_search(spec: ThinkerSpec, config: Config, default: str) -> ThinkerSpec:
     return dataclasses.replace(spec, search=search)
 
 
-def load_player(spec: NetworkSpec, rules: GameConfig | None = None) -> Loaded:
-    """Load a network as a player of its own game, or of `rules` (another komi), that searches many
+def load_player(spec: BatchSpec, rules: GameConfig | None = None) -> Loaded:
+    """Load a player of its own game, or of `rules` (another komi), that searches many
     games at once.
 
     Raises:
       CheckpointError: there is no such checkpoint, or it is damaged.
       ValueError: there is no such directory or experiment, or `rules` is of another game or board.
     """
+    if isinstance(spec, RandomMovesSpec):
+        game = (spec.config.game if rules is None else rules).build()
+        return Loaded(spec.config, game, make_random_moves(game), {}, None)
     config, game, network, params = _load(spec, rules)
     leaf = match_leaf(config, game, network)
     settings = search_settings(config, spec.search or TRAINED, spec.constants)

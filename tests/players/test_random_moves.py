@@ -1,11 +1,18 @@
 """The player of random moves."""
 
+import jax
 import numpy as np
 import pytest
+from rich.console import Console
 
+from azero.games.batching import repeat_state
+from azero.match.matches import play_match
 from azero.match.referee import play_game
+from azero.match.request import MatchRequest
+from azero.match.sides import plays_at_once, read_sides
 from azero.players.clock import Clock
 from azero.players.player import Position
+from azero.players.random_moves import make_random_moves
 from azero.players.specs import load_any_thinker, parse_player, resolve
 
 
@@ -17,6 +24,11 @@ def test_every_legal_move_is_as_likely_at_any_time() -> None:
     moves = [player.choose(position, Clock()).action for _ in range(350)]
     counts = np.bincount(moves, minlength=9)
     assert counts[4] == counts[0] == 0 and counts[np.flatnonzero(position.legal)].min() > 20
+    states = repeat_state(position.state, 350)
+    chosen = make_random_moves(player.game)({}, jax.random.key(0), states).action
+    at_once = np.bincount(chosen, minlength=9)
+    assert at_once[4] == at_once[0] == 0
+    assert at_once[np.flatnonzero(position.legal)].min() > 20
     plays = [play_game(player.game, player, player) for _ in range(4)]
     games = {tuple(decision.action for decision in play.decisions) for play in plays}
     assert len(games) > 1
@@ -24,3 +36,9 @@ def test_every_legal_move_is_as_likely_at_any_time() -> None:
         parse_player("random:tictactoe?seed=1")
     with pytest.raises(ValueError, match="unknown experiment 'draughts'"):
         resolve(parse_player("random:draughts"))
+
+
+def test_a_match_against_random_moves_plays_many_games_at_once() -> None:
+    request = MatchRequest("random-net:tictactoe?visits=2", "random:tictactoe", games=12)
+    assert plays_at_once(read_sides(request), request.plays_singly)
+    assert play_match(request, Console(quiet=True)).total.games == 12
