@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from azero.config import Kind, check_range
-from azero.games.history import NUM_FRAMES
 
 
 @dataclass(frozen=True)
@@ -62,20 +61,16 @@ class PiecesConfig(GameConfig):
     start_positions: str | None = None  # type: ignore[misc]
     """File of positions, one a line (FEN, SFEN), one of which is drawn for every game of self-play;
     None is the game's own beginning."""
-    history: int = NUM_FRAMES
-    """Positions in the planes, from 1 to 8, the newest first (AZ, supplement: 8). Fewer make a
-    small network faster."""
+    history: int | None = None
+    """Positions in the planes, 1 to 8; None is 8 (AZ, supplement). Fewer make a small network
+    faster."""
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of the class of the rules."""
-        longest = {} if self.max_moves is None else {"max_moves": self.max_moves}
-        return {**longest, "history": self.history}
+        given = {"max_moves": self.max_moves, "history": self.history}
+        return {name: value for name, value in given.items() if value is not None}
 
     def seen_as(self, trained: GameConfig) -> Self:
         """Return these rules with the planes of a network that learned with `trained`."""
         known = trained if isinstance(trained, PiecesConfig) else self
         return dataclasses.replace(self, history=known.history)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_range(self, "game", "history", 1, NUM_FRAMES)

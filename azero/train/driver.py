@@ -143,7 +143,7 @@ def _run_iterations(
     console: Console,
 ) -> None:
     """Run iterations until the last one or a request to stop."""
-    total, every = stage.config.run.iterations, stage.config.checkpoint.every
+    total, is_due = stage.config.run.iterations, stage.config.checkpoint.is_due
     wandb, settings = stage.config.run.wandb, to_dict(stage.config)
     open_wandb = None if wandb is None else partial(WandbRun, workdir, wandb, settings)
     with (
@@ -158,7 +158,7 @@ def _run_iterations(
             stopping = stop.agree()
             # Without a checkpoint before a failure, every restart would repeat everything.
             is_risky = not is_saved and state.iteration < total and stage.is_risky(state)
-            if state.iteration % every == 0 or state.iteration == total or stopping or is_risky:
+            if is_due(state.iteration) or state.iteration == total or stopping or is_risky:
                 with progress.working("saving"):
                     checkpointer.wait()
                     check_state(state.train)

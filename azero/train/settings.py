@@ -21,11 +21,16 @@ class CheckpointConfig:
     keep: int = 3
     """Most recent checkpoints kept."""
     keep_every: int | None = None
-    """Interval in iterations of checkpoints that are kept permanently (players of the Elo
-    curve)."""
+    """Interval in iterations of checkpoints that are kept permanently (players of the Elo curve);
+    they are saved whatever `every` is."""
 
     def __post_init__(self) -> None:
         check_range(self, "checkpoint", "every keep keep_every", 1)
+
+    def is_due(self, iteration: int) -> bool:
+        """Return whether there is a checkpoint after `iteration` iterations."""
+        intervals = (self.every, self.keep_every or self.every)
+        return any(iteration % interval == 0 for interval in intervals)
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,15 @@ def test_kept_trees_archive_and_resigned_games_are_resumed(tmp_path, without_rep
     assert digests(tmp_path / "parts")[3] == digests(tmp_path / "whole")[3]
 
 
+def test_checkpoints_kept_for_good_are_saved_whatever_the_other_interval_is(
+    tmp_path, without_reports
+):
+    config = tictactoe(iterations=4)
+    config = dataclasses.replace(config, checkpoint=CheckpointConfig(3, keep=1, keep_every=2))
+    assert quiet_run("tictactoe", config, tmp_path) == 0
+    assert list(digests(tmp_path)) == [2, 4]
+
+
 def test_simulations_grow_over_a_run(tmp_path, without_reports):
     config = tictactoe()
     search = PuctConfig(num_simulations=4)
