@@ -143,6 +143,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--workdir", type=Path, required=True, help="where the runs are")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", help="the first set of the only comparison to make")
     arguments = parser.parse_args()
     named = tomllib.loads((HERE / "settings.toml").read_text())["techniques"]
     techniques = [name for name in named if name not in ADDED]
@@ -150,7 +151,8 @@ def main() -> None:
     results = json.loads(path.read_text()) if path.exists() else []
     for (first, first_set), (second, second_set) in comparisons(techniques):
         key = {"first": first, "second": second, "seed": arguments.seed}
-        if not any(key.items() <= entry.items() for entry in results):
+        is_asked = arguments.only in (None, first)
+        if is_asked and not any(key.items() <= entry.items() for entry in results):
             result = match(arguments.workdir, first_set, second_set, arguments.seed)
             names = ("wins", "draws", "losses", "score", "interval", "different_games")
             results.append(key | {name: result[name] for name in names})
