@@ -16,9 +16,9 @@ from azero.players.play_style import PlayStyle
 from azero.players.player import Position
 from azero.players.program import find_program
 from azero.players.program_specs import GnuShogiSpec, ProgramSpec, UciSpec, program_maker
+from azero.players.random_moves import RandomMovesSpec
 from azero.players.searches import ENGINE, TRAINED, match_settings
 from azero.players.specs import (
-    BatchSpec,
     CheckpointSpec,
     NetworkSpec,
     ThinkerSettings,
@@ -68,7 +68,8 @@ def plays_at_once(sides: Sequence[Side], plays_singly: bool) -> bool:
     """Whether the games are batched: two networks with the searches of their runs, or random moves,
     from the start of the game, without clock, handicap or resignation."""
     return not plays_singly and all(
-        isinstance(side.spec, BatchSpec) and getattr(side.spec, "search", None) != ENGINE
+        isinstance(side.spec, RandomMovesSpec)
+        or (isinstance(side.spec, NetworkSpec) and side.spec.search != ENGINE)
         for side in sides
     )
 

@@ -47,6 +47,10 @@ class RandomMovesSpec:
         """
         return load(self.experiment).config
 
+    def make_game(self, rules: GameConfig | None) -> Game:
+        """Return the game of `rules`, or of the experiment where they are None."""
+        return (self.config.game if rules is None else rules).build()
+
 
 def make_random_moves(game: Game) -> SearchFn:
     """Make the search of many games at once whose action is any legal move; it has no
@@ -67,7 +71,7 @@ def load_random_moves(spec: RandomMovesSpec, rules: GameConfig | None, seed: int
     Raises:
       ValueError: there is no such experiment.
     """
-    game = (spec.config.game if rules is None else rules).build()
+    game = spec.make_game(rules)
     settings = TreeSettings(batch=1, symmetry="none", cache_size=0, keeps_tree=False)
     evaluator = settings.make_evaluator(game, ignore_symmetry(uniform_leaf(game)), ())
     return TreePlayer(game, evaluator, settings=settings, style=_STYLE, name=spec.name, seed=seed)

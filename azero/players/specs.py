@@ -308,7 +308,7 @@ def load_player(spec: BatchSpec, rules: GameConfig | None = None) -> Loaded:
       ValueError: there is no such directory or experiment, or `rules` is of another game or board.
     """
     if isinstance(spec, RandomMovesSpec):
-        game = (spec.config.game if rules is None else rules).build()
+        game = spec.make_game(rules)
         return Loaded(spec.config, game, make_random_moves(game), {}, None)
     config, game, network, params = _load(spec, rules)
     leaf = match_leaf(config, game, network)

@@ -248,8 +248,6 @@ class TreePlayer:
 
     def _adopt(self, game: Game) -> None:
         """Think about `game` from now on, with the planes and rewards that the network knows."""
-        if game == self.game:
-            return
         check_same_board(self.name, self.game, game)
         if isinstance(game, VariablePlanes):
             game = game.seen_as(self.game)

@@ -52,8 +52,8 @@ def compact(priors: Array, width: int) -> tuple[Array | None, Array]:
 
 
 def leaf_priors(logits: Array, legal_mask: Array, width: int) -> tuple[Array | None, Array]:
-    """Return what `compact` returns of `masked_priors`, but for rounding, in half the time where
-    few of many actions are legal: the softmax is only over the moves that are kept."""
+    """Return what `compact` returns of `masked_priors`, but for rounding, by a softmax over the
+    moves that are kept alone."""
     if width == logits.shape[-1]:
         return None, masked_priors(logits, legal_mask)
     moves, kept = _best_moves(logits.astype(jnp.float32), width, legal_mask)
