@@ -23,6 +23,8 @@ from azero.search.single.parallel import ParallelTree, TreeSettings
 class ShownTree(RandomTree):
     """The random game with planes that tell every position apart."""
 
+    name: ClassVar[str] = "random tree"
+    board_shape: ClassVar[tuple[int, int]] = (1, 1)
     num_symmetries: ClassVar[int] = 1
 
     def observe(self, state: ToyState) -> jax.Array:
