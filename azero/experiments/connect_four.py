@@ -38,14 +38,19 @@ EXPERIMENT = Experiment(
         learner=LearnerConfig(
             batch_size=512,
             steps_per_iteration=24,  # every new position one and a half times, as in minichess
-            optimiser="adamw",
-            learning_rate=((0, 3e-3), (500, 1e-3), (800, 3e-4)),
+            optimiser="muon",
+            # Lowered over the last two fifths of the run's 2,880 steps.
+            learning_rate=((0, 2e-3), (1730, 2e-3), (2880, 1e-4)),
+            rate_between="linear",
+            warmup_steps=100,
+            l2=1e-2,
+            clip_norm=10.0,
         ),
         evaluation=EvaluationConfig(
-            gate=False, every=10, games=64, num_simulations=24, temperature_moves=4
+            gate=False, every=30, games=64, num_simulations=24, random_plies=4
         ),
         checkpoint=CheckpointConfig(every=5, keep=3, keep_every=10),
-        run=RunConfig(iterations=40),
+        run=RunConfig(iterations=120),
     ),
 )
 

@@ -37,7 +37,9 @@ EXPERIMENT = Experiment(
             average_decay=None,  # the falling learning rate does the same in so short a run
         ),
         # Small matches, and the first one soon: it is the first sign of learning.
-        evaluation=dataclasses.replace(go5.EXPERIMENT.config.evaluation, every=4, games=24),
+        evaluation=dataclasses.replace(
+            go5.EXPERIMENT.config.evaluation, every=4, games=24, temperature_moves=0, random_plies=4
+        ),
         checkpoint=CheckpointConfig(every=4, keep=3, keep_every=12),
         run=RunConfig(iterations=48),
     ),

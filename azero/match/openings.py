@@ -140,7 +140,9 @@ def read_openings(path: Path, game: Game, num_moves: int | None = None) -> list[
     return chosen
 
 
-def draw_openings(game: Game, count: int, plies: int, seed: int) -> list[tuple[int, ...]]:
+def draw_openings(
+    game: Game, count: int, plies: int, seed: int | Sequence[int]
+) -> list[tuple[int, ...]]:
     """Return `count` openings of `plies` moves, each drawn uniformly from the legal ones; none of
     them ends the game, and they are all different if that is possible."""
     openings: dict[tuple[int, ...], None] = {}

@@ -66,6 +66,9 @@ class MatchRequest:
     entering_king: bool | None = None
     """Shogi: whether a player who may declare an entering king by the 27-point rule wins; default
     as in the first network's training, True if both are programs."""
+    max_moves: int | None = None
+    """Moves of both sides after which a game ends: drawn, in Go counted; default as in the first
+    network's training, the game's own number if both players are programs."""
     seed: int = 0
     """Random seed."""
     openings: Path | None = None

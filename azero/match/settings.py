@@ -37,6 +37,9 @@ class EvaluationConfig:
     temperature_moves: int = 0
     """Moves at the start of a match game that are sampled in proportion to the search's weights,
     for variety (AGZ: 0, its random symmetries vary the games)."""
+    random_plies: int = 0
+    """Random legal moves that every pair of match games begins with, colours exchanged: variety
+    that does not depend on how sure the networks are (AGZ: 0)."""
     sensible_moves: bool = False
     """Go: players fill their own eyes only if no other move is left, a pass included (AG16's
     sensible moves). Networks that learned from recorded games need it: those games end before the
@@ -44,5 +47,5 @@ class EvaluationConfig:
 
     def __post_init__(self) -> None:
         check_range(self, "evaluation", "gate_games validation_positions num_simulations", 1)
-        check_range(self, "evaluation", "every games temperature_moves", 0)
+        check_range(self, "evaluation", "every games temperature_moves random_plies", 0)
         check_range(self, "evaluation", "gate_win_rate", 0, 1)

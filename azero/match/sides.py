@@ -171,6 +171,10 @@ def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:
         if not isinstance(rules, ShogiConfig):
             raise ValueError(f"entering-king is a setting of shogi, not {name}")
         rules = rules.replace(entering_king=request.entering_king)
+    if request.max_moves is not None:
+        if not hasattr(rules, "max_moves"):
+            raise ValueError(f"max-moves is not a setting of {name}")
+        rules = rules.replace(max_moves=request.max_moves)
     board = rules.build()
     for side in sides:
         if isinstance(side.spec, ThinkerSpec):

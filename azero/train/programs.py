@@ -8,10 +8,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
 from azero.match.compiled import Match, make_match
+from azero.match.openings import draw_openings
 from azero.match.score import MatchResult
 from azero.players.searches import match_leaf, match_settings
 from azero.search.batched.reuse import make_new_trees
@@ -102,19 +104,20 @@ class Programs:
         """Return the match of the settings.
 
         Raises:
-          ValueError: all its games would be the same.
+          ValueError: all its games would be the same, or over before they begin.
         """
         evaluation, game = self.config.evaluation, self.game
         averages, moves = evaluation.average_symmetries, evaluation.temperature_moves
         turns = self.config.search.random_symmetry and not averages and game.num_symmetries > 1
-        if moves == 0 and not turns:
+        if moves == 0 and evaluation.random_plies == 0 and not turns:
             why = f"{game.name} without random symmetries"
             why = "evaluation.average-symmetries" if averages else why
             raise ValueError(
                 f"with {why} and evaluation.temperature-moves 0, all {self.match_games} games of a "
-                "match would be the same: draw the first moves (--evaluation.temperature-moves 8), "
+                "match would be the same: begin with random moves (--evaluation.random-plies 4), "
                 "or play no matches (--evaluation.every 0)"
             )
+        self._openings(1, 0)  # refused here, not when the match is due
         settings = match_settings(self.config)
         new_trees = make_new_trees(settings, game, settings.num_simulations)
         search = settings.build(game, match_leaf(self.config, game, self.network))
@@ -144,7 +147,20 @@ class Programs:
         iterations; return the result of `current`."""
         assert self._match is not None, "the run has no matches"
         key = jax.random.fold_in(iteration_key(self.config, iteration - 1), MATCH)
-        return self._match(self.fold(current), self.fold(opponent), key).result
+        openings = self._openings(-(-self.match_games // 2), iteration)
+        return self._match(self.fold(current), self.fold(opponent), key, openings=openings).result
+
+    def _openings(self, pairs: int, iteration: int) -> np.ndarray | None:
+        """Return int32[pairs, plies]: the random moves that the pairs of a match begin with.
+
+        Raises:
+          ValueError: no game is that long.
+        """
+        plies = self.config.evaluation.random_plies
+        if plies == 0:
+            return None
+        drawn = draw_openings(self.game, pairs, plies, (self.config.run.seed, iteration))
+        return np.asarray([drawn[pair % len(drawn)] for pair in range(pairs)], np.int32)
 
 
 def _are_equal(current: PyTree, opponent: PyTree) -> Array:

@@ -162,6 +162,13 @@ def test_a_match_says_whether_an_entering_king_wins(
     assert make("shogi", **rules.options()).entering_king == rules.entering_king  # type: ignore[attr-defined]
 
 
+def test_a_match_may_name_its_longest_game(tmp_path: Path) -> None:
+    match = MatchRequest("random:shogi", "random:shogi", 4, max_moves=7, out=tmp_path / "match")
+    result, text = play(match)
+    assert "at most 7 moves" in text and result.total.draws == 4
+    assert [len(game.actions) for game in read_match_games(tmp_path / "match")] == [7] * 4
+
+
 def test_openings_come_from_collections_and_from_lines(tmp_path: Path) -> None:
     chess, shogi = make("chess"), make("shogi")
     games = tmp_path / "some.pgn"
@@ -361,6 +368,8 @@ def test_programs_by_name() -> None:
         ({"game": "shogi"}, "plays chess, not shogi on 9x9"),
         ({"komi": 0.5}, "size, komi and suicide are settings of Go, not chess"),
         ({"entering_king": True}, "entering-king is a setting of shogi, not chess"),
+        ({"max_moves": 0}, "game.max-moves is at least 1, not 0"),
+        ({"max_moves": 100_000}, "max_moves 100000: allowed are 1 to"),
         ({"random_plies": 0}, "random-plies is at least 1"),
         (
             {"random_plies": 1, "start_positions": Path("x.txt")},

@@ -27,6 +27,7 @@ from azero.data.holding import LOCK, hold
 from azero.data.rows import read_rows
 from azero.distributed import EXIT_INTERRUPTED
 from azero.experiment import NAMES, load
+from azero.mesh import make_mesh
 from azero.search.settings import PuctConfig
 from azero.settings import Config
 from azero.train.driver import run_experiment
@@ -296,6 +297,36 @@ def test_a_match_that_would_be_one_game_many_times_is_refused_before_the_first_i
         match=r"evaluation.average-symmetries and evaluation.temperature-moves 0, all 10 games of "
         r"a match would be the same",
     ):
+        quiet_run("tictactoe", config, tmp_path)
+    assert not (tmp_path / "metrics.jsonl").exists()
+
+
+def test_matches_begin_with_random_moves_that_both_networks_play_from_both_sides():
+    """A network against itself without anything else that is random: of every pair of games either
+    both are won by the same colour or both are drawn."""
+    config = gated()
+    config = dataclasses.replace(
+        config,
+        evaluation=dataclasses.replace(
+            config.evaluation, average_symmetries=True, random_plies=3, gate_games=24
+        ),
+    )
+    programs = Programs(config, make_mesh(jax.devices()[:1]))
+    variables = programs.network.init(jax.random.key(0))
+    results = [programs.match(variables, variables, iteration) for iteration in (1, 2, 1)]
+    for result in results:
+        assert result.total.games == 24
+        assert result.first.wins == result.second.losses and result.first.wins > 0
+        assert result.first.losses == result.second.wins and result.first.losses > 0
+    assert results[0] == results[2] != results[1]
+
+
+def test_random_moves_that_end_every_game_are_refused_before_the_first_iteration(tmp_path):
+    config = gated()
+    config = dataclasses.replace(
+        config, evaluation=dataclasses.replace(config.evaluation, random_plies=9)
+    )
+    with pytest.raises(ValueError, match="random-plies 9: every such game of tictactoe was over"):
         quiet_run("tictactoe", config, tmp_path)
     assert not (tmp_path / "metrics.jsonl").exists()
 
