@@ -32,7 +32,7 @@ from needs import fail_if_skipped
 from azero.xla_flags import jaxlib_contains
 
 # Fusions then repeat fewer instructions: searches of chess, animal shogi and 19x19 Go have a fifth,
-# two fifths and a quarter less of them. Two iterations of animal shogi and 19x19 Go take a tenth
+# almost half and a quarter less of them. Two iterations of animal shogi and 19x19 Go take a tenth
 # less processor time.
 FAST_COMPILE = "CPU_OPT_PRESET_FAST_COMPILE"
 if (
