@@ -15,7 +15,9 @@ export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.jax_cache
 demo: $(VENV)/.installed
 	$(BIN)/azero demo --workdir $(DEMO_DIR)
 
-# Types are checked beside the tests, whose processes leave cores idle.
+# Types are checked beside the tests, whose processes leave cores idle. Bytecode is kept, also where
+# the shell says otherwise: the tests start azero a hundred times.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

@@ -28,7 +28,7 @@ def limit_ynnpack() -> str:
     flags = _flags()
     if NAME in flags:
         return f"as XLA_FLAGS says: {next(flag for flag in flags.split() if NAME in flag)}"
-    if not _jaxlib_contains(f"\0{NAME}\0"):
+    if not jaxlib_contains(f"\0{NAME}\0"):
         return "this jaxlib has no such setting"
     if _jax_has_started():
         warnings.warn(
@@ -41,7 +41,7 @@ def limit_ynnpack() -> str:
             f"on, and numbers may be wrong: JAX had started before azero was imported. Import "
             f"azero first, or set XLA_FLAGS={FLAG}"
         )
-    has_matrix_units = "amx_bf16" in cpu_flags() and _jaxlib_contains(
+    has_matrix_units = "amx_bf16" in cpu_flags() and jaxlib_contains(
         f"LIBRARY_FUSION_TYPE_{SINGLE_PRODUCTS.upper()}"
     )
     flag = FLAG + SINGLE_PRODUCTS if has_matrix_units else FLAG
@@ -65,7 +65,7 @@ def _flags() -> str:
     return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
 
 
-def _jaxlib_contains(text: str) -> bool:
+def jaxlib_contains(text: str) -> bool:
     """Return whether jaxlib's library contains the name of a flag or of its value: XLA ends the
     process at one that it does not know. jaxlib is not imported."""
     spec = importlib.util.find_spec("jaxlib")

@@ -2,6 +2,7 @@
 room holds: docs/architecture.md."""
 
 import ast
+import functools
 from pathlib import Path
 
 import azero
@@ -83,9 +84,13 @@ def imports_of(path: Path) -> set[str]:
     return found - {"", module_name(path)}
 
 
-IMPORTS: Graph = {
-    name: imports_of(path) for name, path in MODULES.items() if name not in ("", "__main__")
-}
+@functools.cache
+def imports() -> Graph:
+    """Return the modules that each module imports; every worker collects this file, and one runs
+    it."""
+    return {
+        name: imports_of(path) for name, path in MODULES.items() if name not in ("", "__main__")
+    }
 
 
 def find_cycle(graph: Graph) -> list[str]:
@@ -122,7 +127,7 @@ def room_of(name: str) -> str:
 def test_what_is_imported_exists():
     wrong = [
         f"{name} imports {other}"
-        for name, others in IMPORTS.items()
+        for name, others in imports().items()
         for other in others
         if other not in MODULES
     ]
@@ -130,17 +135,17 @@ def test_what_is_imported_exists():
 
 
 def test_settings_import_nothing_but_settings():
-    for name in IMPORTS:
+    for name in imports():
         if room_of(name) in SETTINGS:
-            assert {room_of(other) for other in IMPORTS[name]} <= SETTINGS, name
+            assert {room_of(other) for other in imports()[name]} <= SETTINGS, name
 
 
 def test_imports_point_left():
     rooms = {name: room_of(name) for name in MODULES}
-    assert {rooms[name] for name in IMPORTS} == set(ORDER)
+    assert {rooms[name] for name in imports()} == set(ORDER)
     wrong = [
         f"{name} imports {other}"
-        for name, others in IMPORTS.items()
+        for name, others in imports().items()
         for other in others
         if ORDER.index(rooms[other]) > ORDER.index(rooms[name])
         or frozenset((rooms[name], rooms[other])) in APART
@@ -152,14 +157,14 @@ def test_no_two_modules_import_each_other():
     # What a package itself exports (its __init__) is no module of its own here: it only names what
     # its modules have.
     modules = {
-        name: others for name, others in IMPORTS.items() if MODULES[name].name != "__init__.py"
+        name: others for name, others in imports().items() if MODULES[name].name != "__init__.py"
     }
     assert not find_cycle(modules)
 
 
 def test_the_parts_of_a_room_import_each_other_one_way():
     parts: dict[str, Graph] = {}
-    for name, others in IMPORTS.items():
+    for name, others in imports().items():
         if MODULES[name].name == "__init__.py":
             continue
         for other in others:
@@ -208,7 +213,7 @@ def _names(node: ast.Assign | ast.AnnAssign) -> str:
 
 
 def test_search_never_sees_a_network_and_no_third_party_engine_enters_the_core():
-    for name, others in IMPORTS.items():
+    for name, others in imports().items():
         assert not name.startswith("search.") or not any(
             other.split(".")[0] == "networks" for other in others
         ), name

@@ -18,7 +18,7 @@ def early(monkeypatch: pytest.MonkeyPatch) -> None:
     without matrix units."""
     monkeypatch.delenv("XLA_FLAGS", raising=False)
     monkeypatch.setattr(xla_flags, "_jax_has_started", lambda: False)
-    monkeypatch.setattr(xla_flags, "_jaxlib_contains", lambda text: True)
+    monkeypatch.setattr(xla_flags, "jaxlib_contains", lambda text: True)
     monkeypatch.setattr(xla_flags, "cpu_flags", lambda: frozenset({"fma", "avx512_bf16"}))
 
 
@@ -47,7 +47,7 @@ def test_the_users_own_setting_stands(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_matrix_units_compute_single_products(monkeypatch: pytest.MonkeyPatch, known: bool) -> None:
     monkeypatch.setattr(xla_flags, "cpu_flags", lambda: frozenset({"amx_bf16"}))
     monkeypatch.setattr(
-        xla_flags, "_jaxlib_contains", lambda text: known or "INDIVIDUAL_DOT" not in text
+        xla_flags, "jaxlib_contains", lambda text: known or "INDIVIDUAL_DOT" not in text
     )
     assert limit_ynnpack() == (
         f"off but for single products: azero set {FLAG}individual_dot"
@@ -64,7 +64,7 @@ def test_flags_in_a_file_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def test_a_jaxlib_without_the_flag_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(xla_flags, "_jaxlib_contains", lambda text: False)
+    monkeypatch.setattr(xla_flags, "jaxlib_contains", lambda text: False)
     assert limit_ynnpack() == "this jaxlib has no such setting"
     assert "XLA_FLAGS" not in os.environ
 
@@ -86,7 +86,7 @@ def test_the_flags_name_is_looked_for_in_the_library(
     for name in [name for name in sys.modules if name.split(".")[0] == "jaxlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert xla_flags._jaxlib_contains(f"\0{xla_flags.NAME}\0") is known
+    assert xla_flags.jaxlib_contains(f"\0{xla_flags.NAME}\0") is known
 
 
 def test_too_late_is_said_once_where_azero_is_imported() -> None:
