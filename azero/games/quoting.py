@@ -6,6 +6,13 @@ LONGEST = 300
 """Characters; a position or a move of any format here is shorter."""
 
 
+def reason(error: Exception) -> str:
+    """Return why a file cannot be read; of an operating system's error the words alone, without its
+    number and the path."""
+    words = error.strerror if isinstance(error, OSError) else None
+    return words or str(error) or type(error).__name__
+
+
 def shorten(text: object) -> str:
     """Return `text` with its middle left out if it is long."""
     whole = str(text)

@@ -104,10 +104,9 @@ class MatchSummary:
     disagreements: int
     """Games whose score a program counted differently."""
     repeats: int
-    """Games whose moves all equal those of an earlier game."""
+    """Games whose colours and moves all equal those of an earlier game."""
     different: MatchResult
-    """The result without games that repeat an earlier one with the same colours. Players without
-    randomness repeat the same game."""
+    """The result without them. Players without randomness repeat the same game."""
 
 
 def summarise(games: Sequence[MatchGame]) -> MatchSummary:
@@ -125,7 +124,7 @@ def summarise(games: Sequence[MatchGame]) -> MatchSummary:
         paired_score([game.reward for game in games], keys),
         dict(Counter(game.failed for game in games if game.failed)),
         sum(bool(game.disagreement) for game in games),
-        len(games) - len({(game.start, game.actions) for game in games}),
+        len(games) - len(different),
         _result(list(different.values())),
     )
 

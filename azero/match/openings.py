@@ -15,6 +15,7 @@ from azero.games.chess.text import START as CHESS_START
 from azero.games.game import Game
 from azero.games.go import sgf, sgf_files
 from azero.games.positions import read_position_lines
+from azero.games.quoting import reason
 from azero.games.shogi import record_files
 from azero.games.shogi.sfen import START as SHOGI_START
 from azero.match.external import Pairing
@@ -129,7 +130,7 @@ def read_openings(path: Path, game: Game, num_moves: int | None = None) -> list[
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"cannot read {path}: {error}") from error
+            raise ValueError(f"cannot read {path}: {reason(error)}") from error
         openings = [
             _follow(_words(line)[:num_moves], f"{path.name}, line {number}", game)
             for number, line in enumerate(lines, start=1)

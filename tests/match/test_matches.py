@@ -81,6 +81,11 @@ def test_further_games_compile_nothing() -> None:
     assert not [event for event in events if event.endswith("backend_compile_duration")]
 
 
+def test_games_with_the_same_moves_and_other_colours_are_different() -> None:
+    _, text = play(request("pass", "pass", games=4))
+    assert "2 games repeat an earlier one" in text and "The 2 different games alone" in text
+
+
 def test_two_programs_play_and_every_game_is_written(tmp_path: Path) -> None:
     # Whoever has Black wins if it is "corner", which puts a stone on the board; else White wins by
     # the komi.
@@ -335,7 +340,7 @@ def test_two_networks_play_in_rounds_and_go_on(
         ({"temperature_moves": -1}, "temperature-moves is at least 0, not -1"),
         ({"opening_moves": 3}, "needs a file of openings"),
         ({"sprt": (5.0, 5.0)}, "must be below the second"),
-        ({"openings": Path("nowhere.txt")}, "cannot read nowhere.txt"),
+        ({"openings": Path("nowhere.txt")}, "cannot read nowhere.txt: No such file or directory"),
     ],
 )
 def test_mistakes_are_named(settings: dict[str, object], message: str) -> None:

@@ -12,6 +12,7 @@ from azero.engines.web.squares_adapter import SquaresAdapter
 from azero.games.chess import pgn
 from azero.games.chess.text import START as CHESS_START
 from azero.games.go.sgf import GameRecord, parse_games
+from azero.games.quoting import reason
 from azero.games.shogi import csa, kif
 from azero.games.shogi.record_files import decode
 from azero.games.shogi.records import ShogiGame
@@ -57,8 +58,8 @@ def read_record(name: str, content: bytes) -> Record:
         raise ValueError(f"{name[:60]!r} is not a game record; the suffixes are {known}")
     try:
         record = _READERS[suffix](name, content)
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"{name[:60]!r} cannot be read: {type(error).__name__}") from error
+    except (UnicodeError, RecursionError) as error:
+        raise ValueError(f"{name[:60]!r} cannot be read: {reason(error)}") from error
     if record is None:
         raise ValueError(f"{name[:60]!r} contains no game")
     return record

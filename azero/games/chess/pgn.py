@@ -12,7 +12,7 @@ from pathlib import Path
 
 from azero.games.chess.text import START, board_of_fen, format_san, parse_san
 from azero.games.expanding import Budget
-from azero.games.quoting import shorten
+from azero.games.quoting import reason, shorten
 
 SUFFIXES = (".pgn", ".pgn.gz")
 ROSTER = ("Event", "Site", "Date", "Round", "White", "Black", "Result")
@@ -26,7 +26,7 @@ chess.variant); castling of Chess960 fails at its FEN."""
 RESULTS = {(1, -1): "1-0", (-1, 1): "0-1", (0, 0): "1/2-1/2"}
 
 _TOKEN = re.compile(
-    r"""(?P<skip>\s+ | ^%[^\n]* | \$\d+ | [!?]+ | \d*\.+ | \d+(?=\s))
+    r"""(?P<skip>\s+ | ^%[^\n]* | \$\d+ | [!?]+ | \d*\.+ | \d+(?=\s) | e\.p\.)
     | ;(?P<remark>[^\n]*) | \{(?P<comment>[^}]*)\}
     | \[\s*(?P<tag>[A-Za-z0-9][\w+#=:-]*)\s*"(?P<value>(?:[^"\\]|\\.)*)"\s*\]
     | (?P<open>\() | (?P<close>\))
@@ -72,7 +72,7 @@ def read_games(path: str | Path) -> Iterator[PgnGame]:
             budget = Budget(path.name, path.stat().st_size)
             content = budget.read(budget.gunzip(file) if name.endswith(".gz") else file, path.name)
     except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"cannot read {path}: {error}") from error
+        raise ValueError(f"cannot read {path}: {reason(error)}") from error
     yield from parse_games(decode(content), path.name)
 
 
@@ -100,6 +100,7 @@ def parse_games(content: str, name: str) -> Iterator[PgnGame]:
     def finish(result: str) -> PgnGame:
         return _record(f"{name} game {number}", tags, moves, result)
 
+    content = re.sub(r"\r\n?", "\n", content)  # a comment may end with the line
     while place < len(content):
         match = _TOKEN.match(content, place)
         if match is None:

@@ -209,12 +209,12 @@ def _distinction(board: ChessBoard, start: int, end: int) -> str:
 
 def parse_san(board: ChessBoard, san: str) -> int:
     """Return the legal action that a move in standard or long algebraic notation or in UCI names;
-    check signs, annotations and the sign of promotion may be missing.
+    check signs, annotations and the sign of promotion may be missing, and "e.p." may follow.
 
     Raises:
       ValueError: no legal move or more than one fits; the text and the position are quoted.
     """
-    found = _san_candidates(board, san.rstrip("+#!?"))
+    found = _san_candidates(board, san.rstrip("+#!?").removesuffix("e.p."))
     if len(found) != 1:
         reason = "is not a legal move" if not found else "is ambiguous"
         raise ValueError(f"{san!r} {reason} in {format_fen(board)}")

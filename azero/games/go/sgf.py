@@ -290,10 +290,13 @@ def _parse_moves(
     for node in nodes:
         if moves and not node.keys().isdisjoint(("AB", "AW", "AE")):
             raise ValueError("stones are set up in the middle of the game")
-        colour = "B" if "B" in node else "W" if "W" in node else None
-        if colour is not None:
+        # Bad style, says FF[4] of both colours in one node; they are played in their order there.
+        played = [name for name in node if name in ("B", "W")]
+        for colour in played:
             moves.append((int(colour == "W"), _action(node[colour][0].strip(), shape)))
-            comments.append(unescape(node["C"][0]) if "C" in node else "")
+            comments.append("")
+        if played and "C" in node:
+            comments[-1] = unescape(node["C"][0])
     return moves, comments
 
 

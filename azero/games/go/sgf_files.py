@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from azero.games.expanding import Budget, TooLargeError
+from azero.games.quoting import reason
 
 _ARCHIVES = (".tar.gz", ".tgz", ".zip")
 SUFFIXES = (".sgf", ".sgf.gz", *_ARCHIVES)
@@ -54,7 +55,7 @@ def read_texts(path: Path) -> Iterator[Text]:
             path.name, lambda: path.open("rb"), 0, Budget(path.name, path.stat().st_size)
         )
     except _UNREADABLE as error:
-        raise ValueError(f"cannot read {path}: {error or type(error).__name__}") from error
+        raise ValueError(f"cannot read {path}: {reason(error)}") from error
 
 
 def _texts(
@@ -92,7 +93,7 @@ def _member(
     except TooLargeError:
         raise
     except (ValueError, *_UNREADABLE) as error:
-        yield Text(name, b"", f"cannot be read: {error or type(error).__name__}")
+        yield Text(name, b"", f"cannot be read: {reason(error)}")
 
 
 def _of_zip(file: IO[bytes], budget: Budget) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:

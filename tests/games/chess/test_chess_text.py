@@ -193,6 +193,7 @@ def test_comments_variations_and_annotations_are_passed_over(tmp_path) -> None:
         '[Event"none"][White-Elo "2800"]1.e4 e5 2.Nf3 *',
         "1. e2-e4 e7-e5 2. Ng1-f3 *",
         "1. e2e4 e7e5 2. g1f3 *",
+        "1. e4 ; a comment\r1... e5\r%2. Nc3\r2. Nf3 *",
     ],
 )
 def test_other_ways_to_write_a_game(content: str) -> None:
@@ -202,6 +203,12 @@ def test_other_ways_to_write_a_game(content: str) -> None:
         names.append(text.format_uci(board, action))
         board = board.after(action)
     assert names == ["e2e4", "e7e5", "g1f3"]
+
+
+@pytest.mark.parametrize("capture", ["exd6", "exd6 e.p.", "exd6e.p."])
+def test_a_capture_en_passant_may_say_so(capture: str) -> None:
+    (record,) = pgn.parse_games(f"1. e4 a6 2. e5 d5 3. {capture} cxd6 *", "games.pgn")
+    assert len(record.actions) == 6
 
 
 def test_names_are_in_utf_8_or_latin_1_and_the_case_of_the_suffix_does_not_matter(tmp_path) -> None:
@@ -242,5 +249,5 @@ def test_files_that_cannot_be_read_are_named(tmp_path) -> None:
         match=r"games\.txt is not a file of chess games: the suffixes are \.pgn, \.pgn\.gz",
     ):
         next(pgn.read_games(tmp_path / "games.txt"))
-    with pytest.raises(ValueError, match=r"cannot read .*none\.pgn"):
+    with pytest.raises(ValueError, match=r"cannot read .*none\.pgn: No such file or directory$"):
         next(pgn.read_games(tmp_path / "none.pgn"))

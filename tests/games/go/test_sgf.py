@@ -45,6 +45,12 @@ def test_a_game_is_read_along_its_main_line() -> None:
     )
 
 
+def test_two_moves_in_one_node_are_both_played() -> None:
+    record = parse("(;SZ[9];W[aa]C[both]B[bb];W[cc])")
+    assert record.moves == ((1, 0), (0, 10), (1, 20))
+    assert record.comments == ("", "both", "")
+
+
 def test_both_spellings_of_a_pass_and_a_real_tt() -> None:
     assert parse("(;SZ[19];B[tt];W[])").moves == ((0, 361), (1, 361))
     assert parse("(;SZ[21];B[tt];W[])").moves == ((0, 19 * 21 + 19), (1, 441))

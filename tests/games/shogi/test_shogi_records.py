@@ -271,5 +271,21 @@ def test_files_of_other_kinds(tmp_path) -> None:
         match=r"game.pgn is not a file of shogi games: the suffixes are .csa, .kif, .kifu",
     ):
         list(read_games(tmp_path / "game.pgn"))
-    with pytest.raises(ValueError, match="cannot read"):
+    with pytest.raises(ValueError, match=r"cannot read .*game\.csa: No such file or directory$"):
         list(read_games(tmp_path / "game.csa"))
+    (tmp_path / "game.csa").write_bytes(b"N+\x81\x20\n")
+    with pytest.raises(ValueError, match=r"its text is not in UTF-8, EUC-JP or Shift JIS$"):
+        list(read_games(tmp_path / "game.csa"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "euc_jp", "cp932"])
+def test_character_sets(tmp_path, encoding: str) -> None:
+    texts = {
+        "game.kif": "手合割：平手\n先手：羽生善治\n   1 ７六歩(77)\n   2 投了\n",
+        "game.csa": "V2.2\nN+羽生善治\nPI\n+\n+7776FU\n%TORYO\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_bytes(text.encode(encoding))
+        (record,) = read_games(tmp_path / name)
+        assert (record.black, record.winner) == ("羽生善治", "black")
+        assert names(START, record.actions) == ["7g7f"]
