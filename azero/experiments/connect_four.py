@@ -32,8 +32,8 @@ EXPERIMENT = Experiment(
             moves_per_dispatch=16,
             dispatches_per_iteration=2,
             temperature_moves=0,  # the Gumbel noise explores
-            # Without random moves the network lost 8 of 400 games to a random mover, whose positions
-            # self-play no longer visited.
+            # Without random moves the network lost 8 of 400 games to a random mover, whose
+            # positions self-play no longer visited.
             random_moves=42,
             random_share=0.08,
             value_before_random="search",

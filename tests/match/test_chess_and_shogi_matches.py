@@ -369,7 +369,7 @@ def test_programs_by_name() -> None:
         ({"komi": 0.5}, "size, komi and suicide are settings of Go, not chess"),
         ({"entering_king": True}, "entering-king is a setting of shogi, not chess"),
         ({"max_moves": 0}, "game.max-moves is at least 1, not 0"),
-        ({"max_moves": 100_000}, "max_moves 100000: allowed are 1 to"),
+        ({"max_moves": 10**9}, "max_moves 1000000000: allowed are 1 to"),
         ({"random_plies": 0}, "random-plies is at least 1"),
         (
             {"random_plies": 1, "start_positions": Path("x.txt")},
