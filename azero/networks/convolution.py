@@ -112,13 +112,23 @@ def _apply(name: str, x: Array, weights: Array) -> Array:
 
 
 def _gradient(name: str, x: Array, gradient: Array) -> Array:
-    """Return the gradient of the weights, computed part by part."""
+    """Return the gradient of the weights, computed part by part.
+
+    Every device sums its own parts, and the sums are added after the last one. Otherwise XLA adds
+    them in every step of the loop; and two such loops, which the threads of CPU devices may run in
+    different order, wait for each other for ever.
+    """
     part_of = CONVOLUTIONS[name].gradient
     if (count := _num_parts(name, x)) == 1:
         return part_of(x, gradient)
-    both = _divide(x, count), _divide(gradient, count)
+    both = tuple(
+        part.reshape(count, jax.device_count(), -1, *part.shape[2:])
+        for part in (_divide(x, count), _divide(gradient, count))
+    )
+    part_of = jax.vmap(part_of)
     zeros = jax.tree.map(jnp.zeros_like, jax.eval_shape(part_of, *(part[0] for part in both)))
-    return lax.scan(lambda total, part: (total + part_of(*part), None), zeros, both)[0]
+    sums, _ = lax.scan(lambda total, part: (total + part_of(*part), None), zeros, both)
+    return sums.sum(axis=0)
 
 
 def _num_parts(name: str, x: Array) -> int:

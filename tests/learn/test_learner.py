@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import os
 import subprocess
 import sys
@@ -14,11 +15,14 @@ import numpy as np
 import pytest
 
 from azero.data.sample import Batch
+from azero.games.table import make as get_game
 from azero.learn.learner import Learner, TrainState, check_state, make_learner
 from azero.learn.metrics import STEPS_AHEAD, StepMetrics, check_finite
 from azero.learn.settings import LearnerConfig
 from azero.mesh import batch_sharded, make_mesh, put
-from azero.networks.settings import NetworkConfig, ResNetConfig
+from azero.networks import convolution
+from azero.networks.settings import NetworkConfig, PooledConfig, ResNetConfig
+from azero.plan.hlo import Instruction, parse
 
 NETWORK = ResNetConfig(
     blocks=2, filters=8, train_dtype="float32", inference_dtype="float32", convolution="xla"
@@ -286,6 +290,48 @@ def test_devices_do_not_wait_for_each_other_for_ever() -> None:
         text=True,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        NETWORK.replace(convolution="dots"),
+        NETWORK.replace(convolution="winograd", train_loop="scan"),
+        PooledConfig(blocks=2, filters=8, value_hidden=8, convolution="dots"),
+    ],
+)
+def test_devices_meet_in_one_order(network: NetworkConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two sums over the devices one needs the other's result. Otherwise the threads of two CPU
+    devices may begin them in different order, and each waits for the other for ever."""
+    monkeypatch.setattr(convolution, "PART_BYTES", 1 << 10)  # a batch is convolved in parts
+    game = get_game("go", size=5)
+    built = network.build(game)
+    learner = make_learner(CONFIG, built, game, make_mesh(jax.devices()))
+    batch = Batch(
+        *(
+            jax.ShapeDtypeStruct((32, *shape), np.float32)
+            for shape in ((*game.board_shape, game.num_planes), (game.num_actions,), ())
+        )
+    )
+    state = jax.eval_shape(learner.init, jax.random.key(0))
+    module = parse(learner.train_step.lower(state, batch).compile().as_text())
+    assert module.counts()["while"] > 0
+    meetings = {instruction.name for instruction in module.collectives()}
+    assert meetings
+
+    def meets(instruction: Instruction) -> bool:
+        inner = instruction.called("body", "condition", "calls", "to_apply", "branch_computations")
+        return instruction.name in meetings or any(
+            meets(part) for name in inner for part in module.computations.get(name, {}).values()
+        )
+
+    for computation in module.computations.values():
+        needs: dict[str, set[str]] = {}
+        for name, instruction in computation.items():
+            needs[name] = set().union(*(needs[of] | {of} for of in instruction.operands))
+        ordered = [name for name, instruction in computation.items() if meets(instruction)]
+        for former, later in itertools.pairwise(ordered):
+            assert former in needs[later], f"{later} does not wait for {former}"
 
 
 def test_the_host_stays_a_few_steps_ahead() -> None:
