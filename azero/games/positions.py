@@ -74,11 +74,14 @@ def _read(game: Game, path: Path) -> tuple[list[str], PyTree]:
     if not rows:
         raise ValueError(f"{path} holds no start position; one position a line is needed")
     lines = [line for _, line in rows]
+    different = {line: index for index, line in enumerate(dict.fromkeys(lines))}
     try:
-        states = game.from_positions(lines)
+        states = game.from_positions(list(different))
     except ValueError:
         _explain(game, path, rows)
         raise
+    index = np.asarray([different[line] for line in lines])
+    states = jax.tree.map(lambda leaf: leaf[index], states)
     over = np.flatnonzero(np.asarray(jax.vmap(game.is_terminal)(states)))
     if over.size:
         number, line = rows[int(over[0])]

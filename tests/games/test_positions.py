@@ -45,9 +45,12 @@ def test_many_positions_are_those_of_single_ones(name: str) -> None:
 
 def test_a_file(tmp_path: Path) -> None:
     path = tmp_path / "positions.txt"
-    path.write_text("# two beginnings\n" + "\n\n".join(LINES["animal_shogi"]) + "\n")
+    lines = LINES["animal_shogi"]
+    path.write_text("# two beginnings\n" + "\n\n".join([*lines, lines[1]]) + "\n")
     states = read_positions(make("animal_shogi"), path)
-    assert states.frames.shape == (3, 8, 3)
+    assert states.frames.shape == (4, 8, 3)
+    expected = make("animal_shogi").from_positions([*lines, lines[1]])
+    jax.tree.map(np.testing.assert_array_equal, states, expected)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from flax import struct
 from azero.games.batching import batch_native
 from azero.games.compass import spread
 from azero.games.history import NUM_FRAMES, WithHistory, check_history
-from azero.games.positions import join
 from azero.games.shogi import encoding, entering, legal, moves, position, sfen, text
 from azero.games.shogi.squares import ShogiSquares, ranks
 from azero.games.symmetry import IdentityOnly
@@ -349,7 +348,7 @@ def _host_state(position_sfen: str, num_codes: int, entering_king: bool) -> Shog
 
 def _host_states(sfens: Sequence[str], num_codes: int, entering_king: bool) -> ShogiState:
     """Return the states that SFENs describe, as numpy arrays [P, ...]."""
-    frame = join([sfen.parse_sfen(position_sfen).frame for position_sfen in sfens])
+    frame = sfen.parse_sfen(*sfens).frame
     rules, code, has_entered = _survey(frame)
     count = len(sfens)
     frames = np.zeros((count, NUM_FRAMES, position.FRAME_WORDS), np.uint32)

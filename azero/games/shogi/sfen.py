@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from azero.games.positions import join
 from azero.games.quoting import shorten
 from azero.games.shogi import legal
 from azero.games.shogi.legal import FREE_RANKS
@@ -36,7 +37,7 @@ _HAND_ORDER = "RBGSNLP"
 
 
 class ParsedSfen(NamedTuple):
-    """The contents of an SFEN; uint32[1] numpy arrays."""
+    """The contents of P SFENs; uint32[P] numpy arrays."""
 
     frame: list[Array]
     """18 words, with no occurrences"""
@@ -48,23 +49,35 @@ Pieces = dict[int, tuple[int, bool]]
 """By square from Black's side: code of the kind, and whether it is White's."""
 
 
-def parse_sfen(sfen: str) -> ParsedSfen:
-    """Read an SFEN of three or four fields (board, side, hands, move number); "startpos" and a
+def parse_sfen(*sfens: str) -> ParsedSfen:
+    """Read SFENs of three or four fields (board, side, hands, move number); "startpos" and a
     leading "sfen" are accepted.
 
     Raises:
-      ValueError: it is not a valid position; the SFEN is quoted, with what is wrong.
+      ValueError: one is not a valid position; the SFEN is quoted, with what is wrong.
     """
-    try:
-        return _parse(START if sfen.strip() == "startpos" else sfen)
-    except ValueError as error:
-        raise ValueError(
-            f"{shorten(repr(sfen))} is not a shogi position in SFEN: {shorten(error)}"
-        ) from None
+    parsed: ParsedSfen = join([_parse(sfen) for sfen in sfens])
+    # Seen by the side that has just moved, whose king must not be in check.
+    in_check = legal.legal(unpack(parsed.frame, ~parsed.white)).in_check
+    if in_check.any():
+        wrong = sfens[int(in_check.argmax())]
+        raise _refusal(wrong, ValueError("the side that is not to move is in check"))
+    return parsed
+
+
+def _refusal(sfen: str, error: ValueError) -> ValueError:
+    return ValueError(f"{shorten(repr(sfen))} is not a shogi position in SFEN: {shorten(error)}")
 
 
 def _parse(sfen: str) -> ParsedSfen:
-    fields = sfen.split()
+    """Read one SFEN; whether its position can be reached by a legal move is not checked."""
+    try:
+        return _parse_fields((START if sfen.strip() == "startpos" else sfen).split())
+    except ValueError as error:
+        raise _refusal(sfen, error) from None
+
+
+def _parse_fields(fields: list[str]) -> ParsedSfen:
     fields = fields[1:] if fields[:1] == ["sfen"] else fields
     if not 3 <= len(fields) <= 4:
         raise ValueError(
@@ -86,9 +99,6 @@ def _parse(sfen: str) -> ParsedSfen:
         ShogiFacts(_words(0), _words(0), _words(max(1, int(number_text)) - 1)),
     )
     frame[-1] = frame[-1] | (white & np.uint32(8))
-    # Seen by the side that has just moved, whose king must not be in check.
-    if legal.legal(unpack(frame, ~white)).in_check[0]:
-        raise ValueError("the side that is not to move is in check")
     return ParsedSfen(frame, white)
 
 
