@@ -10,9 +10,9 @@ import uvicorn
 
 from azero.engines.background import StartError
 from azero.engines.web.app import Application
-from azero.engines.web.guard import Guard
 from azero.engines.web.limits import WebLimits
 from azero.engines.web.serve import _bind as bind
+from azero.engines.web.serve import make_server
 
 GO5 = "random-net:go5?blocks=1&filters=4"
 TICTACTOE = "random-net:tictactoe?blocks=1&filters=4"
@@ -50,8 +50,7 @@ def _finish(application: Application) -> None:
 def running(names, limits: WebLimits | None = None, token: str | None = None):
     application = Application(tuple(names), limits or WebLimits())
     bound = bind("127.0.0.1", 0)
-    config = uvicorn.Config(Guard(application.starlette, token), log_level="error")
-    server = uvicorn.Server(config)
+    server = make_server(application, token)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
     while not server.started:

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from azero.engines.web.service import NewGame, Service
 
 _log = logging.getLogger(__name__)
+_READ_ON = 16
+"""A body that is too large is read up to this many times the limit, so that its sender is there to
+read why it is refused; a choice."""
 STATIC = str(files("azero.engines.web").joinpath("static"))
 Work = Callable[["WebGame", Callable[[str, dict[str, Any]], None], threading.Event], None]
 """A search: (game, function that sends an event, stop) -> None; it runs in a thread."""
@@ -208,13 +211,16 @@ class Application:
             async with asyncio.timeout(self.limits.request_seconds):
                 async for chunk in request.stream():
                     length += len(chunk)
-                    if length > most:
-                        raise Refusal(413, f"the request is too large; {most:,} bytes are allowed")
-                    chunks.append(chunk)
+                    if length <= most:
+                        chunks.append(chunk)
+                    elif length > _READ_ON * most:
+                        break
         except TimeoutError as error:
             raise Refusal(408, "the request took too long to arrive") from error
         except ClientDisconnect as error:
             raise Refusal(400, "the visitor has gone before the request arrived") from error
+        if length > most:
+            raise Refusal(413, f"the request is too large; {most:,} bytes are allowed")
         return b"".join(chunks)
 
     def _stream(self, game: WebGame, work: Work) -> Response:

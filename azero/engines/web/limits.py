@@ -21,7 +21,7 @@ class WebLimits:
     request_bytes: int = 16 << 10
     """Bytes of any other request."""
     request_seconds: float = 20.0
-    """Seconds in which the body of a request has to arrive."""
+    """Seconds in which the head of a request has to arrive, and its body."""
     moves: int = 600
     """Moves of a game; each position of 19x19 takes 13 KB (measured)."""
     games: int = 64

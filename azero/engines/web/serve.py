@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import secrets
 import signal
 import socket
@@ -14,6 +15,7 @@ import uvicorn
 
 from azero.engines.background import exit_if_busy, raising_causes
 from azero.engines.web.app import Application
+from azero.engines.web.connection import Connection
 from azero.engines.web.guard import LOOPBACK, Guard
 from azero.engines.web.limits import WebLimits
 from azero.models.naming import parse_network_name
@@ -60,16 +62,7 @@ def serve(
     limits = limits or WebLimits()
     bound = _bind(host, port)
     application = Application(tuple(names), limits)
-    server = uvicorn.Server(
-        uvicorn.Config(
-            Guard(application.starlette, token),
-            log_level="warning",
-            limit_concurrency=limits.connections,
-            timeout_graceful_shutdown=1,
-            server_header=False,
-            proxy_headers=False,
-        )
-    )
+    server = make_server(application, token)
     address = _address(host, bound.getsockname()[1], token)
     before = signal.signal(signal.SIGINT, lambda *_: setattr(server, "should_exit", True))
     try:  # an interrupt while the event loop starts would be lost
@@ -110,6 +103,23 @@ def _address(host: str, port: int, token: str | None) -> str:
     name = socket.gethostname() if host in ("0.0.0.0", "::") else host
     name = f"[{name}]" if ":" in name else name
     return f"http://{name}:{port}/" + ("" if token is None else f"?token={token}")
+
+
+def make_server(application: Application, token: str | None = None) -> uvicorn.Server:
+    """Return the server of the application, within the application's limits."""
+    limits = application.limits
+    return uvicorn.Server(
+        uvicorn.Config(
+            Guard(application.starlette, token),
+            # A function is as good as the class that it makes instances of.
+            http=functools.partial(Connection, seconds=limits.request_seconds),  # type: ignore[arg-type]
+            log_level="warning",
+            limit_concurrency=limits.connections,
+            timeout_graceful_shutdown=1,
+            server_header=False,
+            proxy_headers=False,
+        )
+    )
 
 
 def _watch(application: Application, server: uvicorn.Server) -> None:

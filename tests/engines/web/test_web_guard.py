@@ -1,10 +1,13 @@
 """Who may use the web server, and what hostile visitors get."""
 
+import contextlib
+import dataclasses
 import json
 import math
 import random
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -58,6 +61,39 @@ def test_requests_that_a_browser_marks_as_cross_site_are_refused(server) -> None
     headers = {"sec-fetch-site": "cross-site"}
     answer = httpx.post(f"{server.url}/api/games", json={"network": "0"}, headers=headers)
     assert answer.status_code == 403
+
+
+def test_connections_without_a_whole_head_are_closed_and_make_room_for_others() -> None:
+    limits = dataclasses.replace(LIMITS, request_seconds=1.0, connections=4)
+    heads = [
+        b"",
+        b"GET /api/server HTTP/1.1\r\nhost: localhost\r\n",
+        b"GET /api/server HTTP/1.1\r\nhost: localhost\r\n\r\nGET /",
+    ]
+    with running([GO5], limits) as server, contextlib.ExitStack() as stack:
+        address = ("127.0.0.1", int(server.url.rpartition(":")[2]))
+        open_ones = [
+            stack.enter_context(socket.create_connection(address, 20))
+            for _ in range(2)
+            for _ in heads
+        ]
+        for connection, head in zip(open_ones, heads * 2, strict=True):
+            connection.sendall(head)
+        time.sleep(0.2)
+        assert httpx.get(f"{server.url}/api/server").status_code == 503
+        for connection in open_ones:
+            while connection.recv(1 << 16):
+                pass
+        assert httpx.get(f"{server.url}/api/server").status_code == 200
+
+
+def test_whoever_sends_far_too_much_reads_why_it_is_refused() -> None:
+    """More than fits between the two, so that the server cannot answer before it has read."""
+    with running([GO5]) as server:
+        answer = httpx.post(
+            f"{server.url}/api/records", params={"name": "x.sgf"}, content=b"x" * (15 << 20)
+        )
+    assert answer.status_code == 413 and "1,048,576 bytes are allowed" in answer.json()["error"]
 
 
 def test_with_a_token_nobody_gets_in_without_it() -> None:
