@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
 from azero.checkpoint.record import CheckpointError, DamagedCheckpointError
@@ -21,10 +22,13 @@ def exported_path(directory: Path) -> Path:
     return directory / EXPORTED
 
 
-def write_exported(directory: Path, variables: PyTree, iteration: int, config: Config) -> Path:
+def write_exported(
+    directory: Path, variables: PyTree, iteration: int, config: Config, half: bool = False
+) -> Path:
     """Write a network's variables, nested dictionaries of arrays, and the settings and the
     iteration of its run into `directory`, which is made if need be; return the file. A file of
-    start positions is named without its folder, which is one of this machine.
+    start positions is named without its folder, which is one of this machine. With `half`, filters
+    and matrices are written as float16.
 
     Raises:
       StorageError: it cannot be written.
@@ -35,12 +39,18 @@ def write_exported(directory: Path, variables: PyTree, iteration: int, config: C
     arrays, settings = flatten_dict(variables, sep="/"), to_dict(config)
     if positions := settings["game"].get("start_positions"):
         settings["game"]["start_positions"] = Path(positions).name
+    if half:
+        arrays = {
+            name: array.astype(np.float16) if array.ndim > 1 else array
+            for name, array in arrays.items()
+        }
     write_arrays(path, arrays, {**facts, "config": settings})
     return path
 
 
 def read_exported(directory: Path) -> tuple[PyTree, Config]:
-    """Return variables and settings from `write_exported`, checksums verified.
+    """Return variables and settings from `write_exported`, checksums verified; what was written as
+    float16 is float32 again.
 
     Raises:
       CheckpointError: the file is damaged or of another version.
@@ -51,6 +61,10 @@ def read_exported(directory: Path) -> tuple[PyTree, Config]:
     except DamagedFileError as error:
         raise DamagedCheckpointError(str(error)) from error
     _, config = _settings(path, facts)
+    arrays = {
+        name: array.astype(np.float32) if array.dtype == np.float16 else array
+        for name, array in arrays.items()
+    }
     return unflatten_dict(arrays, sep="/"), config
 
 

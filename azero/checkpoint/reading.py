@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from azero.checkpoint.exported import (
 )
 from azero.checkpoint.record import CheckpointError, DamagedCheckpointError, digest_json
 from azero.data.files import DamagedFileError, read_header
+from azero.networks.settings import ConvolutionalConfig
 from azero.settings import Config, from_dict
 from azero.types import PyTree
 
@@ -63,18 +65,22 @@ def load_variables(workdir: Path, iteration: int | None = None) -> tuple[PyTree,
         logged as warnings.
 
     Returns:
-      (network variables {"params": ..., "batch_stats": ...} as numpy arrays, settings of its run).
+      (network variables {"params": ..., "batch_stats": ...} as numpy arrays, settings of its run
+      with `network.convolution` "auto": a run keeps that of the machine where it began, and its
+      network may be used on another one).
 
     Raises:
       CheckpointError: there is no such checkpoint, or it is damaged; those there are, are named.
     """
     if _is_exported(workdir, iteration):
-        return read_exported(workdir)
-    return _newest_whole(workdir, iteration, _load)
+        variables, config = read_exported(workdir)
+    else:
+        variables, config = _newest_whole(workdir, iteration, _load)
+    return variables, _for_any_machine(config)
 
 
 def load_settings(workdir: Path, iteration: int | None = None) -> tuple[int, Config]:
-    """Return which checkpoint `load_variables` would load, and the settings of its run.
+    """Return which checkpoint `load_variables` would load, and the settings that it would return.
 
     The arrays are not read.
 
@@ -83,19 +89,24 @@ def load_settings(workdir: Path, iteration: int | None = None) -> tuple[int, Con
         named.
     """
     if _is_exported(workdir, iteration):
-        return read_exported_settings(workdir)
+        found, config = read_exported_settings(workdir)
+        return found, _for_any_machine(config)
 
     def load(root: Path, candidate: int) -> tuple[int, Config]:
         return candidate, from_dict(
             orbax_io.read_record(root, candidate)["config"], source=f"checkpoint {candidate}"
         )
 
-    return _newest_whole(workdir, iteration, load)
+    found, config = _newest_whole(workdir, iteration, load)
+    return found, _for_any_machine(config)
 
 
-def export_network(workdir: Path, directory: Path, iteration: int | None = None) -> Path:
+def export_network(
+    workdir: Path, directory: Path, iteration: int | None = None, half: bool = False
+) -> Path:
     """Write the network of a checkpoint, None the newest that is whole, as one small file into
-    `directory`, where `load_variables` finds it; return the file.
+    `directory`, where `load_variables` finds it; return the file. With `half` its filters and
+    matrices are float16.
 
     Raises:
       CheckpointError: there is no such checkpoint, or it is damaged.
@@ -103,7 +114,14 @@ def export_network(workdir: Path, directory: Path, iteration: int | None = None)
     """
     iteration, _ = load_settings(workdir, iteration)
     variables, config = load_variables(workdir, iteration)
-    return write_exported(directory, variables, iteration, config)
+    return write_exported(directory, variables, iteration, config, half)
+
+
+def _for_any_machine(config: Config) -> Config:
+    if not isinstance(config.network, ConvolutionalConfig):
+        return config
+    network = dataclasses.replace(config.network, convolution="auto")
+    return dataclasses.replace(config, network=network)
 
 
 def _is_exported(workdir: Path, iteration: int | None) -> bool:

@@ -12,16 +12,18 @@ from azero.train.saving import print_checkpoints
 
 
 def export_checkpoint(
-    workdir: Path, targets: Mapping[str, Path | None], iteration: int | None
+    workdir: Path, targets: Mapping[str, Path | None], iteration: int | None, half: bool = False
 ) -> None:
     """Write the network of a checkpoint to every target, by format ("" is ours), and print the
-    files; without a target print the list of checkpoints.
+    files; without a target print the list of checkpoints. `half` is that of `export_network`.
 
     Raises:
       CheckpointError: there is no such checkpoint, or it is damaged.
       ValueError: a format has no such network.
       StorageError: a file cannot be written.
     """
+    if half and targets.get("") is None:
+        raise ValueError("--half halves the file of --export; give a directory with --export")
     wanted = {kind: path for kind, path in targets.items() if path is not None}
     if not wanted:
         if iteration is not None:
@@ -31,7 +33,7 @@ def export_checkpoint(
         print_checkpoints(workdir)
         return
     if (directory := wanted.pop("", None)) is not None:
-        print(export_network(workdir, directory, iteration))
+        print(export_network(workdir, directory, iteration, half))
     if not wanted:
         return
     variables, config = load_variables(workdir, iteration)

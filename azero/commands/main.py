@@ -93,6 +93,7 @@ def checkpoint(
     export: Path | None = None,
     export_leela: Path | None = None,
     export_onnx: Path | None = None,
+    half: bool = False,
     iteration: int | None = None,
 ) -> None:
     """List the checkpoints of a run: iteration, steps, games, size, age, a digest of the whole
@@ -105,12 +106,16 @@ def checkpoint(
       export_leela: instead of the list: write the network as a file of Leela Zero, compressed where
         the name ends in .gz (networks like AlphaGo Zero's on a square board).
       export_onnx: instead of the list: write the network as an ONNX file.
+      half: with --export: filters and matrices as float16, which halves the file.
       iteration: the checkpoint to export; default the newest.
     """
     from azero.commands.export import export_checkpoint
 
     export_checkpoint(
-        _existing(workdir), {"": export, "leela": export_leela, "onnx": export_onnx}, iteration
+        _existing(workdir),
+        {"": export, "leela": export_leela, "onnx": export_onnx},
+        iteration,
+        half,
     )
 
 

@@ -116,7 +116,7 @@ def publish(
     title = request.title if old is None or request.title is not None else old.card.title
     assert title is not None
     _check_size(request, checkpoint, root)
-    path = export_network(checkpoint, root / request.name, request.iteration)
+    path = export_network(checkpoint, root / request.name, request.iteration, half=True)
     card = Card(
         title=title,
         sha256=read_header(path)[2],
@@ -214,7 +214,7 @@ def _beat(
 
 def _check_size(request: Request, checkpoint: Path, root: Path) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        path = export_network(checkpoint, Path(directory), request.iteration)
+        path = export_network(checkpoint, Path(directory), request.iteration, half=True)
         size = path.stat().st_size
     others = [read_network(name, root) for name in list_names(root) if name != request.name]
     total = size + sum(other.num_bytes for other in others)

@@ -15,7 +15,15 @@ import numpy as np
 import pytest
 from flax import struct
 
-from azero.checkpoint import Checkpointer, CheckpointError, list_checkpoints, load_variables
+from azero.checkpoint import (
+    Checkpointer,
+    CheckpointError,
+    export_network,
+    list_checkpoints,
+    load_settings,
+    load_variables,
+)
+from azero.checkpoint.exported import write_exported
 from azero.mesh import batch_sharded, make_mesh, replicated
 from azero.settings import Config, from_dict
 
@@ -350,3 +358,28 @@ def test_load_variables_passes_over_damage(
     assert "checkpoint 2 is damaged" in caplog.text
     with pytest.raises(CheckpointError, match="record"):
         load_variables(tmp_path, iteration=2)
+
+
+def test_half_precision_halves_the_file_and_comes_back_as_single_precision(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    kernel, bias = random.standard_normal((3, 3, 64, 64)), random.standard_normal(64)
+    variables = {"params": {"kernel": np.float32(kernel), "bias": np.float32(bias)}}
+    whole = write_exported(tmp_path / "whole", variables, 3, CONFIG)
+    half = export_network(tmp_path / "whole", tmp_path / "half", half=True)
+    assert half.stat().st_size < 0.55 * whole.stat().st_size
+    loaded = load_variables(tmp_path / "half")[0]["params"]
+    assert loaded["kernel"].dtype == np.float32
+    np.testing.assert_allclose(loaded["kernel"], kernel, rtol=2**-11, atol=1e-7)
+    np.testing.assert_array_equal(loaded["bias"], variables["params"]["bias"])
+    again = export_network(tmp_path / "half", tmp_path / "again", half=True)
+    assert again.read_bytes() == half.read_bytes()
+
+
+@pytest.mark.parametrize("began_with", ["xla", "winograd"])
+def test_a_network_is_computed_as_the_machine_that_loads_it_does(
+    tmp_path: Path, began_with: Any
+) -> None:
+    network = dataclasses.replace(CONFIG.network, convolution=began_with)
+    write_exported(tmp_path, {"a": np.ones(1)}, 3, dataclasses.replace(CONFIG, network=network))
+    for config in (load_settings(tmp_path)[1], load_variables(tmp_path)[1]):
+        assert config.network == dataclasses.replace(CONFIG.network, convolution="auto")
