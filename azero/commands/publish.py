@@ -22,6 +22,7 @@ import tyro
 from rich.console import Console
 from tyro.conf import Positional
 
+from azero import mesh as mesh_lib
 from azero.checkpoint import CheckpointError, export_network, load_settings
 from azero.config import to_dict
 from azero.console.terminal import make_console
@@ -319,6 +320,7 @@ def _match_command(command: dict[str, Any]) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Publish what the command line says."""
+    mesh_lib.split_cpu()
     try:
         publish(
             tyro.cli(
