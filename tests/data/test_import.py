@@ -7,7 +7,6 @@ import io
 import os
 import sys
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -333,8 +332,9 @@ def test_show_draws_positions_and_says_where_they_are_from(mixed):
         and output.count("as move") == 2
         and "game" in output
     )
-    with pytest.raises(ValueError, match="is not a data set"):
-        show(ShowRequest(Path(dataset.directory / "train")), console)
+    for path in (dataset.directory / "train", dataset.directory / "dataset.json"):
+        with pytest.raises(ValueError, match=r"is not a data set: .* a data set is a directory"):
+            show(ShowRequest(path), console)
 
 
 def test_records_keep_ranks_and_handicap_through_text():
