@@ -22,6 +22,7 @@ from azero.checkpoint.store import list_iterations, root_directory, steps_direct
 from azero.console.tables import format_bytes, format_duration, make_table
 from azero.console.terminal import make_console
 from azero.data.division import deal_shards, forget_processes
+from azero.data.run_files import check_run
 from azero.data.shard import ShardName, parse_shard_path
 from azero.selfplay.trajectory import Assembler, HostArray
 from azero.train.boards import for_board, part_of_board
@@ -218,7 +219,11 @@ def _missing_checkpoints(workdir: Path) -> str:
 
 
 def print_checkpoints(workdir: Path) -> None:
-    """Print the checkpoints of the run in `workdir`."""
+    """Print the checkpoints of the run in `workdir`.
+
+    Raises:
+      ValueError: there is no run.
+    """
     rows = [
         (
             row.iteration,
@@ -239,6 +244,7 @@ def print_checkpoints(workdir: Path) -> None:
         text = f"{exported_path(workdir)} is the exported network of iteration {iteration}"
         console.print(text, soft_wrap=True)
     else:
+        check_run(workdir)
         console.print(f"{workdir} has no checkpoint yet")
 
 
