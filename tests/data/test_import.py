@@ -308,8 +308,15 @@ def test_nothing_to_import_is_a_mistake(bad, tmp_path):
     files, _, _ = bad
     with pytest.raises(ValueError, match="there is no file of game records"):
         run_import(ImportRequest((files / "empty",), tmp_path / "set"), Console(quiet=True))
-    with pytest.raises(ValueError, match="none of 1 games was taken"):
+    with pytest.raises(
+        ValueError, match=r"none of 1 games was taken; see above; .*set is not made"
+    ):
         run_import(ImportRequest((files / "good.sgf",), tmp_path / "set"), Console(quiet=True))
+    assert not (tmp_path / "set").exists()
+    (tmp_path / "set").mkdir()
+    with pytest.raises(ValueError, match=r"none of 1 games was taken; .*left-out\.tsv says why"):
+        run_import(ImportRequest((files / "good.sgf",), tmp_path / "set"), Console(quiet=True))
+    assert (tmp_path / "set" / "left-out.tsv").exists()
 
 
 def test_a_large_file_without_games_is_one_line(tmp_path):
