@@ -24,6 +24,7 @@ from azero.console.terminal import make_console
 from azero.data.division import deal_shards, forget_processes
 from azero.data.run_files import check_run
 from azero.data.shard import ShardName, parse_shard_path
+from azero.players.thinking import can_play, describe_board
 from azero.selfplay.trajectory import Assembler, HostArray
 from azero.train.boards import for_board, part_of_board
 from azero.train.loop import REPLAY, Loop, RunState
@@ -121,12 +122,19 @@ def _with_first_network(arrays: dict[str, PyTree], loop: Loop) -> dict[str, PyTr
     that it started from, if there is one.
 
     Raises:
-      ValueError: they do not fit the run's network.
+      ValueError: they are of another game or board, or do not fit the run's network.
     """
     kept = loop.workdir / FIRST_NETWORK
     if not exported_path(kept).exists():
         return arrays
     variables, config = load_variables(kept)
+    known = config.game.build()
+    if not can_play(known, loop.game, config.network.FITS_ANY_BOARD):
+        _forget(kept)
+        raise ValueError(
+            f"--from-network: the network plays {describe_board(known)}, and this run plays "
+            f"{describe_board(loop.game)}"
+        )
     train = arrays["train"]
     own, other = (
         {
@@ -136,8 +144,7 @@ def _with_first_network(arrays: dict[str, PyTree], loop: Loop) -> dict[str, PyTr
         for tree in (train.variables, variables)
     )
     if own != other:
-        if mesh_lib.is_lead():  # the copy would stand in the way of another network
-            shutil.rmtree(kept)
+        _forget(kept)
         name = next(name for name in {**own, **other} if own.get(name) != other.get(name))
         raise ValueError(
             f"--from-network: the network of {config.game.name} {config.game.options()} "
@@ -152,6 +159,12 @@ def _with_first_network(arrays: dict[str, PyTree], loop: Loop) -> dict[str, PyTr
     for name in arrays.keys() & {"best", "rival"}:
         arrays[name] = loop.copy_variables(train)
     return arrays
+
+
+def _forget(kept: Path) -> None:
+    """Remove the copy of a network that does not fit; it would stand in the way of another one."""
+    if mesh_lib.is_lead():
+        shutil.rmtree(kept)
 
 
 def save_selfplay(checkpointer: Checkpointer, state: RunState) -> None:
