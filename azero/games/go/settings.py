@@ -37,7 +37,7 @@ class GoConfig(GameConfig):
     name: Literal["go"] = "go"
     """Which game."""
     size: tuple[int, ...] = (19,)
-    """Points per side; two numbers for a rectangular board (rows columns)."""
+    """Points per side, 1 to 25; two numbers for a rectangular board (rows columns)."""
     komi: float = 7.5
     """Points added to White's area, a multiple of 0.5; a whole number makes draws (AGZ: 7.5)."""
     superko: Literal["positional", "situational", "simple"] = "positional"
