@@ -19,7 +19,7 @@ def export_checkpoint(
 
     Raises:
       CheckpointError: there is no such checkpoint, or it is damaged.
-      ValueError: a format has no such network.
+      ValueError: a format has no such network, or there is no run in `workdir`.
       StorageError: a file cannot be written.
     """
     if half and targets.get("") is None:

@@ -148,6 +148,19 @@ def forget_after(workdir: Path, iteration: int) -> int:
     return dropped
 
 
+def check_run(workdir: Path) -> None:
+    """Check that there is a run in `workdir`, also one that has just begun.
+
+    Raises:
+      ValueError: there is no file of a run.
+    """
+    if not any((workdir / name).exists() for name in (CONFIG, RUN, METRICS, EVENTS, SAMPLES)):
+        raise ValueError(
+            f"there is no run in {workdir}: it has no {CONFIG}; give the folder that a run was "
+            f"started with (--workdir)"
+        )
+
+
 def load_run(workdir: Path) -> RunData:
     """Read a working directory, whether the run is finished, running or just started.
 

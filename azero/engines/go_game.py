@@ -17,10 +17,11 @@ from azero.games.go import setup
 from azero.games.go.rule_names import Rules
 from azero.games.go.rules import Go
 from azero.games.go.scoring import status as go_status
+from azero.games.go.settings import LARGEST_SIDE, check_komi
 from azero.players.player import Position
 
-SMALLEST, LARGEST = 2, 25
-"""Largest board that the protocols can name: GTP's letters end at Z, which is 25 (section 2.11)."""
+SMALLEST = 2
+"""Smallest board that people and programs ask for."""
 MOVES_PER_POINT = 4
 """Moves per point after which a game is scored; the papers' limit of two is for self-play, not for
 games against people."""
@@ -116,8 +117,8 @@ class GoGame:
         if self.only_shape is not None and shape != self.only_shape:
             rows, columns = self.only_shape
             raise ValueError(f"unacceptable size: the network plays {columns}x{rows} only")
-        if not all(SMALLEST <= side <= LARGEST for side in shape):
-            raise ValueError(f"unacceptable size: sides are {SMALLEST} to {LARGEST}")
+        if not all(SMALLEST <= side <= LARGEST_SIDE for side in shape):
+            raise ValueError(f"unacceptable size: sides are {SMALLEST} to {LARGEST_SIDE}")
 
     def clear(self, shape: tuple[int, int] | None = None) -> None:
         """Start over on an empty board."""
@@ -143,10 +144,8 @@ class GoGame:
         return _set_up(game, *self._first)
 
     def set_komi(self, komi: float) -> None:
-        """Change the komi, a multiple of one half between -10,000 and 10,000; the position
-        stays."""
-        if not abs(komi) <= 10_000 or (2 * komi) % 1:
-            raise ValueError(f"komi {komi:g}: allowed are multiples of 0.5")
+        """Change the komi (see `check_komi`); the position stays."""
+        check_komi(komi)
         self.komi = komi
         self.session.game = self._go(self.shape)
 

@@ -57,9 +57,7 @@ def load(game: GoGame, path: Path, before: int | None = None) -> None:
       OSError: the file cannot be read.
       ValueError: it is not SGF, of a board that cannot be played on, or a move is illegal.
     """
-    record = next(iter(parse_games(path.read_bytes(), path.name)), None)
-    if record is None:
-        raise ValueError("it contains no game")
+    record = next(parse_games(path.read_bytes(), path.name))
     game.check_shape(record.board_shape)
     replay(game, record, before)
 

@@ -23,7 +23,7 @@ from azero.data.sample import unpack
 from azero.data.shard import row_dtype
 from azero.games.game import Game
 from azero.learn.learner import place_samples
-from azero.match.score import NORMAL_95
+from azero.match.score import NORMAL_95, wilson_interval
 from azero.mesh import share, whole
 from azero.networks.network import Network
 from azero.networks.rollout import NUM_GROUPS
@@ -156,12 +156,15 @@ def summarise(outcomes: Outcomes, moves: str = "all") -> Accuracy:
     def mean(values: HostArray) -> Mean:
         return clustered_mean(values, outcomes.game)
 
+    def share(is_so: HostArray) -> Mean:
+        return clustered_share(is_so, outcomes.game)
+
     return Accuracy(
         moves=moves,
         positions=len(outcomes.rank),
         games=len(np.unique(outcomes.game)),
-        top1=mean(outcomes.rank < 1),
-        top5=mean(outcomes.rank < 5),
+        top1=share(outcomes.rank < 1),
+        top5=share(outcomes.rank < 5),
         value_error=mean(outcomes.value_error),
         policy_loss=mean(-outcomes.log_probability),
     )
@@ -196,6 +199,22 @@ def clustered_mean(values: HostArray, game: HostArray) -> Mean:
     deviation = float(np.sqrt(number / (number - 1) * np.square(residual).sum()))
     half = NORMAL_95 * deviation / int(counts.sum())
     return Mean(mean, mean - half, mean + half)
+
+
+def clustered_share(is_so: HostArray, game: HostArray) -> Mean:
+    """Return the share of bool[T] that is true with its 95% interval in [0, 1], where those of one
+    game may depend on each other.
+
+    The Wilson interval for as many independent positions as would give the variance of
+    `clustered_mean` (the effective sample size; Franco et al. 2019, J. Surv. Stat. Methodol. 7);
+    without any variance, for the number of games. A single game gives no interval: (-inf, inf).
+    """
+    mean = clustered_mean(is_so, game)
+    if not np.isfinite(mean.low):
+        return mean
+    variance = ((mean.high - mean.low) / 2 / NORMAL_95) ** 2
+    effective = mean.value * (1 - mean.value) / variance if variance else len(np.unique(game))
+    return Mean(mean.value, *wilson_interval(mean.value, effective))
 
 
 def predict_positions(

@@ -14,7 +14,7 @@ NORMAL_95 = 1.959963984540054
 """Two-sided 95% quantile of the normal distribution."""
 
 
-def wilson_interval(score: float, games: int, quantile: float = NORMAL_95) -> tuple[float, float]:
+def wilson_interval(score: float, games: float, quantile: float = NORMAL_95) -> tuple[float, float]:
     """Return the Wilson interval of a score in [0, 1] over `games` games (Wilson 1927, J. Am. Stat.
     Assoc. 22).
 

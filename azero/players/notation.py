@@ -122,9 +122,9 @@ NOTATIONS = {
 """By the name of the game."""
 
 
-def first_legal_move(protocol: str, words: Sequence[str]) -> str | None:
-    """Return a legal move in the position that the words of `position` describe, None if the game
-    is over; nothing is compiled.
+def first_legal_move(protocol: str, words: Sequence[str], wanted: Sequence[str] = ()) -> str | None:
+    """Return a legal move in the position that the words of `position` describe, the first of
+    `wanted` that is legal if there is one; None if the game is over. Nothing is compiled.
 
     Raises:
       ValueError: there is no such position, or a move is not legal.
@@ -135,7 +135,8 @@ def first_legal_move(protocol: str, words: Sequence[str]) -> str | None:
     board = notation.parse_board(text)
     for name in words[cut + 1 :]:
         board = board.after(notation.parse_board_move(board, name))
-    return next(iter(notation.names(board)), None)
+    legal = notation.names(board)
+    return next((name for name in (*wanted, *legal) if name in legal), None)
 
 
 def as_unfinished(position: Position) -> Position | None:

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from azero.console.tables import Cell, format_cell, format_count, format_duration
 from azero.data.rows import Row, write_atomically
-from azero.data.run_files import RunData, StoredGame, load_run
+from azero.data.run_files import RunData, StoredGame, check_run, load_run
 from azero.match.arena import rate_checkpoints
 from azero.report.boards import CELL, DRAWN, MARGIN, draw_board, move_names, positions
 from azero.report.match_tables import ShownMatch, checkpoint_matches, program_matches
@@ -90,9 +90,11 @@ def write_report(workdir: Path, out: Path | None = None) -> Path:
     directory, and return its path.
 
     Raises:
-      ValueError: there is no such directory, or a file in it is damaged; the file is named.
+      ValueError: there is no such directory or no run in it, or a file in it is damaged; the file
+        is named.
     """
     data = load_run(workdir)
+    check_run(workdir)
     matches = program_matches(workdir)
     template = load_template("page.html.j2")
     samples = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import jax
 import numpy as np
 
 from azero import mesh as mesh_lib
+from azero.data import run_files as files
 from azero.data.holding import hold
 from azero.distributed import say
 
@@ -51,15 +53,22 @@ def check_shared(workdir: Path) -> None:
 def hold_workdir(workdir: Path) -> Iterator[None]:
     """Make the working directory and keep other runs out of it.
 
-    Of several processes of one run the lead does so for all.
+    Of several processes of one run the lead does so for all. A directory that was made here and has
+    no settings yet is removed after an error: nothing has been run in it.
 
     Raises:
       ValueError: another run uses it.
       OSError: it cannot be made or written to.
     """
+    is_new = mesh_lib.is_lead() and not workdir.exists()
     workdir.mkdir(parents=True, exist_ok=True)
-    with hold(workdir) if mesh_lib.is_lead() else contextlib.nullcontext():
-        yield
+    try:
+        with hold(workdir) if mesh_lib.is_lead() else contextlib.nullcontext():
+            yield
+    except Exception:
+        if is_new and not (workdir / files.CONFIG).exists():
+            shutil.rmtree(workdir, ignore_errors=True)
+        raise
 
 
 def describe_devices() -> str:

@@ -22,7 +22,9 @@ from azero.checkpoint.store import list_iterations, root_directory, steps_direct
 from azero.console.tables import format_bytes, format_duration, make_table
 from azero.console.terminal import make_console
 from azero.data.division import deal_shards, forget_processes
+from azero.data.run_files import check_run
 from azero.data.shard import ShardName, parse_shard_path
+from azero.players.thinking import can_play, describe_board
 from azero.selfplay.trajectory import Assembler, HostArray
 from azero.train.boards import for_board, part_of_board
 from azero.train.loop import REPLAY, Loop, RunState
@@ -120,12 +122,19 @@ def _with_first_network(arrays: dict[str, PyTree], loop: Loop) -> dict[str, PyTr
     that it started from, if there is one.
 
     Raises:
-      ValueError: they do not fit the run's network.
+      ValueError: they are of another game or board, or do not fit the run's network.
     """
     kept = loop.workdir / FIRST_NETWORK
     if not exported_path(kept).exists():
         return arrays
     variables, config = load_variables(kept)
+    known = config.game.build()
+    if not can_play(known, loop.game, config.network.FITS_ANY_BOARD):
+        _forget(kept)
+        raise ValueError(
+            f"--from-network: the network plays {describe_board(known)}, and this run plays "
+            f"{describe_board(loop.game)}"
+        )
     train = arrays["train"]
     own, other = (
         {
@@ -135,8 +144,7 @@ def _with_first_network(arrays: dict[str, PyTree], loop: Loop) -> dict[str, PyTr
         for tree in (train.variables, variables)
     )
     if own != other:
-        if mesh_lib.is_lead():  # the copy would stand in the way of another network
-            shutil.rmtree(kept)
+        _forget(kept)
         name = next(name for name in {**own, **other} if own.get(name) != other.get(name))
         raise ValueError(
             f"--from-network: the network of {config.game.name} {config.game.options()} "
@@ -151,6 +159,12 @@ def _with_first_network(arrays: dict[str, PyTree], loop: Loop) -> dict[str, PyTr
     for name in arrays.keys() & {"best", "rival"}:
         arrays[name] = loop.copy_variables(train)
     return arrays
+
+
+def _forget(kept: Path) -> None:
+    """Remove the copy of a network that does not fit; it would stand in the way of another one."""
+    if mesh_lib.is_lead():
+        shutil.rmtree(kept)
 
 
 def save_selfplay(checkpointer: Checkpointer, state: RunState) -> None:
@@ -218,7 +232,11 @@ def _missing_checkpoints(workdir: Path) -> str:
 
 
 def print_checkpoints(workdir: Path) -> None:
-    """Print the checkpoints of the run in `workdir`."""
+    """Print the checkpoints of the run in `workdir`.
+
+    Raises:
+      ValueError: there is no run.
+    """
     rows = [
         (
             row.iteration,
@@ -239,6 +257,7 @@ def print_checkpoints(workdir: Path) -> None:
         text = f"{exported_path(workdir)} is the exported network of iteration {iteration}"
         console.print(text, soft_wrap=True)
     else:
+        check_run(workdir)
         console.print(f"{workdir} has no checkpoint yet")
 
 

@@ -62,6 +62,9 @@ def test_directories_and_records_in_brackets(
     monkeypatch.setenv("COLUMNS", "400")
     folder = tmp_path / f"a{name}"
     folder.mkdir(parents=True)
+    with pytest.raises(ValueError, match=r"there is no run in .*: it has no config\.json"):
+        print_checkpoints(folder)
+    (folder / "config.json").touch()
     print_checkpoints(folder)
     assert f"a{name} has no checkpoint yet" in capsys.readouterr().out
     (folder / "[b].sgf").write_text(

@@ -7,7 +7,6 @@ import io
 import os
 import sys
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -309,8 +308,15 @@ def test_nothing_to_import_is_a_mistake(bad, tmp_path):
     files, _, _ = bad
     with pytest.raises(ValueError, match="there is no file of game records"):
         run_import(ImportRequest((files / "empty",), tmp_path / "set"), Console(quiet=True))
-    with pytest.raises(ValueError, match="none of 1 games was taken"):
+    with pytest.raises(
+        ValueError, match=r"none of 1 games was taken; see above; .*set is not made"
+    ):
         run_import(ImportRequest((files / "good.sgf",), tmp_path / "set"), Console(quiet=True))
+    assert not (tmp_path / "set").exists()
+    (tmp_path / "set").mkdir()
+    with pytest.raises(ValueError, match=r"none of 1 games was taken; .*left-out\.tsv says why"):
+        run_import(ImportRequest((files / "good.sgf",), tmp_path / "set"), Console(quiet=True))
+    assert (tmp_path / "set" / "left-out.tsv").exists()
 
 
 def test_a_large_file_without_games_is_one_line(tmp_path):
@@ -333,8 +339,9 @@ def test_show_draws_positions_and_says_where_they_are_from(mixed):
         and output.count("as move") == 2
         and "game" in output
     )
-    with pytest.raises(ValueError, match="is not a data set"):
-        show(ShowRequest(Path(dataset.directory / "train")), console)
+    for path in (dataset.directory / "train", dataset.directory / "dataset.json"):
+        with pytest.raises(ValueError, match=r"is not a data set: .* a data set is a directory"):
+            show(ShowRequest(path), console)
 
 
 def test_records_keep_ranks_and_handicap_through_text():

@@ -232,7 +232,7 @@ def test_uci_is_ready_at_once_and_moves_when_it_is_due(dialect, pattern: str, ga
     assert (
         output[0].startswith("id name azero")
         and output.count("readyok") == 2
-        and sum("an arbitrary legal move" in line for line in output) == 3
+        and sum("an arbitrary legal move" in line for line in output) == 2
     )
     assert (
         re.match(pattern, moves[0])
@@ -240,6 +240,20 @@ def test_uci_is_ready_at_once_and_moves_when_it_is_due(dialect, pattern: str, ga
         and moves[2] == moves[0]
     )
     assert any("is not a legal move in" in line for line in output)
+
+
+def test_a_move_that_is_due_is_one_of_searchmoves_and_none_is_not_called_a_move(gate) -> None:
+    sink = io.BytesIO()
+    engine = UciEngine(UCI, never(gate), LineReader(io.BytesIO()), LineWriter(sink))
+    for line in (
+        "go movetime 1 searchmoves e2e5 e2e4 d2d4",
+        "position fen 7k/6Q1/6K1/8/8/8/8/8 b - - 0 1",
+        "go movetime 1",
+    ):
+        engine.handle(InputLine(line.encode()))
+    told, move, none = sink.getvalue().decode().splitlines()
+    assert "an arbitrary legal move" in told and move == "bestmove e2e4"
+    assert none == "bestmove (none)"
 
 
 def test_uci_ends_with_what_keeps_it_from_starting() -> None:

@@ -19,6 +19,7 @@ from azero.data.records.recorded import ImportTally, pack_records
 from azero.evaluate.accuracy import (
     Outcomes,
     clustered_mean,
+    clustered_share,
     make_scorer,
     predict_positions,
     score_positions,
@@ -27,6 +28,7 @@ from azero.evaluate.accuracy import (
 )
 from azero.games.go.rules import Go
 from azero.games.go.sgf import read_games
+from azero.match.score import wilson_interval
 from azero.mesh import make_mesh
 from azero.models.registry import find_network
 from azero.report.paper import format_mean, prediction_table
@@ -69,7 +71,7 @@ def test_a_hand_made_case():
         bands["251-"].row()["top1"] == [1.0, -np.inf, np.inf]
         and format_mean(bands["251-"].top1, 100, 1, "%") == "100.0%"
     )
-    assert re.fullmatch(r"50\.0% \(-?\d+\.\d to \d+\.\d\)", format_mean(whole.top1, 100, 1, "%"))
+    assert re.fullmatch(r"50\.0% \(\d+\.\d to \d+\.\d\)", format_mean(whole.top1, 100, 1, "%"))
 
 
 def test_intervals_count_games_not_positions():
@@ -83,6 +85,23 @@ def test_intervals_count_games_not_positions():
     assert 0.90 <= covered / 300 <= 0.98
     naive = 1.96 * np.sqrt(0.24 / 1000)
     assert (mean.high - mean.low) / 2 > 1.5 * naive
+
+
+def test_the_interval_of_a_share_stays_between_none_and_all():
+    games = np.repeat(np.arange(20), 10)
+    hits = np.arange(200) == 7
+    assert clustered_mean(hits, games).low < 0
+    for share in (clustered_share(hits, games), clustered_share(~hits, games)):
+        assert 0 < share.low < share.value < share.high < 1
+    assert format_mean(clustered_share(hits, games), 100, 1, "%") == "0.5% (0.1 to 2.8)"
+    none = clustered_share(hits & False, games)
+    assert (none.value, none.low) == (0, 0)
+    assert none.high == pytest.approx(0.161, abs=1e-3), "as of 0 in 20 games (Wilson 1927)"
+    for seed in range(50):  # the same as independent positions where each is a game of its own
+        hits = np.random.default_rng(seed).random(300) < 0.3
+        share = clustered_share(hits, np.arange(300))
+        low, high = wilson_interval(share.value, 300)
+        assert (share.low, share.high) == pytest.approx((low, high), abs=1e-3)
 
 
 def fixed_network(favourites: list[int], value: float) -> Any:

@@ -389,7 +389,7 @@ def test_a_network_for_any_board_reviews_another_board_than_its_own(
     assert page.count('class="owner') == (16 if size == "4" else 20)
     assert "does not know the game's komi" not in page, "it sees the komi"
     record.write_text("(;SZ[40];B[aa])")
-    with pytest.raises(ValueError, match="sides are 1 to 31"):
+    with pytest.raises(ValueError, match="sides are 1 to 25"):
         analyze(record, Source(str(tmp_path)), visits=2)
 
 

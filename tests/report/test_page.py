@@ -130,9 +130,14 @@ def test_a_whole_run_is_on_the_page(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rows", [0, 1])
 def test_almost_nothing_is_enough(tmp_path: Path, rows: int) -> None:
+    with pytest.raises(ValueError, match="there is no run in"):
+        write_report(tmp_path)
+    assert list(tmp_path.iterdir()) == []
     if rows:
         with MetricsWriter(tmp_path) as writer:
             writer.write({"iteration": 1})
+    else:
+        write_config(tmp_path, Config())
     _, checker = _check(write_report(tmp_path))
     assert ("iteration 1" if rows else "nothing has been logged yet") in checker.text
     assert tmp_path.name in checker.text

@@ -11,6 +11,7 @@ from small_runs import quiet_run, tictactoe
 from azero.checkpoint import CheckpointError, load_variables
 from azero.checkpoint.exported import write_exported
 from azero.experiment import load
+from azero.games.go.settings import GoConfig
 from azero.settings import Config
 from azero.train.main import main
 
@@ -61,6 +62,12 @@ def test_a_network_that_does_not_fit_is_refused(tmp_path, learned, capsys) -> No
         ValueError, match=r"--from-network: the network of tictactoe .* has the sha"
     ):
         begin(config, run_directory, tmp_path / "small")
+    go = dataclasses.replace(config, game=GoConfig(size=(5,)))
+    write_exported(tmp_path / "go", other, 1, go)
+    with pytest.raises(
+        ValueError, match="the network plays go on 5x5, and this run plays tictactoe on 3x3"
+    ):
+        begin(config, run_directory, tmp_path / "go")
     assert begin(config, run_directory, learned) == 0, "its copy is not in the way"
 
 

@@ -297,8 +297,8 @@ def test_a_match_that_would_be_one_game_many_times_is_refused_before_the_first_i
         match=r"evaluation.average-symmetries and evaluation.temperature-moves 0, all 10 games of "
         r"a match would be the same",
     ):
-        quiet_run("tictactoe", config, tmp_path)
-    assert not (tmp_path / "metrics.jsonl").exists()
+        quiet_run("tictactoe", config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_matches_begin_with_random_moves_that_both_networks_play_from_both_sides():
@@ -328,6 +328,7 @@ def test_random_moves_that_end_every_game_are_refused_before_the_first_iteration
     )
     with pytest.raises(ValueError, match="random-plies 9: every such game of tictactoe was over"):
         quiet_run("tictactoe", config, tmp_path)
+    assert tmp_path.exists(), "it was there before"
     assert not (tmp_path / "metrics.jsonl").exists()
 
 

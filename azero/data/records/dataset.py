@@ -88,10 +88,10 @@ class Dataset:
                 facts.get("rows_per_position", 1),
                 facts.get("has_searches", False),
             )
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise ValueError(
-                f"{directory} is not a data set: there is no {DATASET} in it; azero data "
-                f"import PATHS --out {directory} makes one"
+                f"{directory} is not a data set: there is no {DATASET} in it; a data set is a "
+                "directory that azero data import PATHS --out DIRECTORY makes"
             ) from None
         except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
             raise ValueError(f"{path} cannot be read: {error!r}") from error

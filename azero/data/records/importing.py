@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import time
+from pathlib import Path
 
 import numpy as np
 from rich.console import Console
@@ -26,7 +28,8 @@ SHOWN_PROBLEMS = 20
 
 
 def run_import(request: ImportRequest, console: Console | None = None) -> ImportTally:
-    """Import games, show progress, and print the outcome.
+    """Import games, show progress, and print the outcome. If no game is taken, no new data set is
+    left behind.
 
     Raises:
       ValueError: a setting is invalid, the existing data set has other settings, another import is
@@ -39,6 +42,7 @@ def run_import(request: ImportRequest, console: Console | None = None) -> Import
     paths = find_records(request.paths, tally)
     if not paths:
         raise ValueError("; ".join(tally.unreadable) or "no files of recorded games were named")
+    is_new = not request.out.exists()
     dataset = Dataset.create(request.out, request.filters, request.fractions)
     began = time.monotonic()
     total = max(1, sum(map(estimate_games, paths)))
@@ -58,9 +62,14 @@ def run_import(request: ImportRequest, console: Console | None = None) -> Import
             raise KeyboardInterrupt(
                 f"stopped; {kept}, and the same command continues the import"
             ) from None
-    _print_outcome(dataset, tally, time.monotonic() - began, console)
-    if not any(dataset.shards(split) for split in SPLITS):
-        raise ValueError(f"none of {tally.read} games was taken; {request.out / LEFT_OUT} says why")
+    is_empty = not any(dataset.shards(split) for split in SPLITS)
+    listed = None if is_new and is_empty else request.out / LEFT_OUT
+    _print_outcome(tally, time.monotonic() - began, console, listed)
+    if listed is None:
+        shutil.rmtree(request.out)
+    if is_empty:
+        why = f"{listed} says why" if listed else f"see above; {request.out} is not made"
+        raise ValueError(f"none of {tally.read} games was taken; {why}")
     return tally
 
 
@@ -130,12 +139,16 @@ def draw_position(dataset: Dataset, split: str, random: np.random.Generator) -> 
     return f"{heading}\n{format_diagram(board, last if last < game.num_points else None)}"
 
 
-def _print_outcome(dataset: Dataset, tally: ImportTally, seconds: float, console: Console) -> None:
+def _print_outcome(
+    tally: ImportTally, seconds: float, console: Console, listed: Path | None
+) -> None:
+    """Print what was added and left out; `listed` is the file of all that was left out, if it is
+    kept."""
     for line in tally.unreadable[:SHOWN_PROBLEMS]:
         console.print(line, style="yellow", soft_wrap=True)
     if len(tally.unreadable) > SHOWN_PROBLEMS:
         more = len(tally.unreadable) - SHOWN_PROBLEMS
-        text = f"... and {more} more: {dataset.directory / LEFT_OUT}"
+        text = f"... and {more} more" + (f": {listed}" if listed else "")
         console.print(text, style="yellow", soft_wrap=True)
     if tally.left_out:
         console.print(make_table("Left out", ("reason", "games"), tally.left_out.most_common()))

@@ -226,10 +226,12 @@ class UciEngine(ServedGame["MoveGame"]):
     def _search_and_answer(self, words: list[str], search: SearchControl) -> str | None:
         """Search, and return the bestmove line once it may be sent; None if none is expected any
         more."""
-        waits = (_patience(parse_go(words, side)) for side in self.dialect.sides)
+        requests = [parse_go(words, side) for side in self.dialect.sides]
+        waits = map(_patience, requests)
         patience = min((seconds for seconds in waits if seconds is not None), default=None)
+        wanted = requests[0].names
         if not self._wait(search, lambda: not self.is_starting, patience):
-            return self._answer_unprepared()
+            return self._answer_unprepared(wanted)
         from azero.players.notation import as_unfinished
 
         if self._pending_position is not None:
@@ -248,7 +250,7 @@ class UciEngine(ServedGame["MoveGame"]):
         is_unlimited = not request.is_limited and self._visits is None
         search.limit(seconds, is_endless=request.is_infinite or is_unlimited)
         if not self._wait(search, self.game.session.can_think, patience):
-            return self._answer_unprepared()
+            return self._answer_unprepared(wanted)
         if self._megabytes != self.options[self.dialect.memory]:
             self._megabytes = self.options[self.dialect.memory]
             self.game.session.load_thinker().limit_memory(self._megabytes)
@@ -269,9 +271,9 @@ class UciEngine(ServedGame["MoveGame"]):
             time.sleep(WAIT_SECONDS)
         return True
 
-    def _answer_unprepared(self) -> str | None:
+    def _answer_unprepared(self, wanted: Sequence[str]) -> str | None:
         """Return the answer of a search that must end before the network is ready: any legal move,
-        since silence would lose the game."""
+        of the `wanted` ones if there are any, since silence would lose the game."""
         if self._has_quit or self._write.is_closed:
             return None
         with importing:  # the game may still be loading
@@ -279,12 +281,14 @@ class UciEngine(ServedGame["MoveGame"]):
 
         words = self._pending_position or self._last_position
         try:
-            name = first_legal_move(self.dialect.name, words)
+            name = first_legal_move(self.dialect.name, words, wanted)
         except ValueError as error:
             self._tell(f"position: {error}")
             name = None
+        if name is None:
+            return f"bestmove {self.dialect.no_move}"
         self._tell("the network is still loading and compiling: this is an arbitrary legal move")
-        return f"bestmove {name or self.dialect.no_move}"
+        return f"bestmove {name}"
 
     def _answer(self, position: Position | None, request: GoRequest, search: SearchControl) -> str:
         """Search and return the line that ends it."""

@@ -57,26 +57,19 @@ def read_record(name: str, content: bytes) -> Record:
         known = ", ".join(SUFFIXES)
         raise ValueError(f"{name[:60]!r} is not a game record; the suffixes are {known}")
     try:
-        record = _READERS[suffix](name, content)
+        return _READERS[suffix](name, content)
     except (UnicodeError, RecursionError) as error:
         raise ValueError(f"{name[:60]!r} cannot be read: {reason(error)}") from error
-    if record is None:
-        raise ValueError(f"{name[:60]!r} contains no game")
-    return record
 
 
-def _read_sgf(name: str, content: bytes) -> Record | None:
-    record = next(iter(parse_games(content, name)), None)
-    if record is None:
-        return None
+def _read_sgf(name: str, content: bytes) -> Record:
+    record = next(parse_games(content, name))
     shape, result, comments = record.board_shape, record.result, record.comments
     return Record("go", shape, record.players, go=record, result=result, comments=comments)
 
 
-def _read_pgn(name: str, content: bytes) -> Record | None:
-    game = next(pgn.parse_games(pgn.decode(content), name), None)
-    if game is None:
-        return None
+def _read_pgn(name: str, content: bytes) -> Record:
+    game = next(pgn.parse_games(pgn.decode(content), name))
     players = (game.tags.get("White", ""), game.tags.get("Black", ""))
     start = "" if game.fen == CHESS_START else game.fen
     result = "" if game.result == "*" else game.result
@@ -86,10 +79,8 @@ def _read_pgn(name: str, content: bytes) -> Record | None:
 
 def _read_shogi(
     parse: Callable[[str, str], Iterator[ShogiGame]], name: str, content: bytes
-) -> Record | None:
-    game = next(parse(decode(content), name), None)
-    if game is None:
-        return None
+) -> Record:
+    game = next(parse(decode(content), name))
     start, players = "" if game.sfen == SHOGI_START else game.sfen, (game.black, game.white)
     result, facts = _special_move(game), dict(game.facts)
     return Record("shogi", (9, 9), players, None, game.actions, start, result, facts, game.comments)
@@ -103,7 +94,7 @@ def _special_move(game: ShogiGame) -> str:
     return ending if ending.startswith("%") else ""
 
 
-_READERS: dict[str, Callable[[str, bytes], Record | None]] = {
+_READERS: dict[str, Callable[[str, bytes], Record]] = {
     ".sgf": _read_sgf,
     ".pgn": _read_pgn,
     ".csa": functools.partial(_read_shogi, csa.parse_games),

@@ -23,6 +23,8 @@ VARIANTS = (
 )
 """Values of the tag Variant, in small letters, with the rules of chess (python-chess,
 chess.variant); castling of Chess960 fails at its FEN."""
+NULL_MOVES = ("--", "Z0")
+"""How programs write that a side does not move, in analyses (python-chess, ChessBase)."""
 RESULTS = {(1, -1): "1-0", (-1, 1): "0-1", (0, 0): "1/2-1/2"}
 
 _TOKEN = re.compile(
@@ -30,7 +32,7 @@ _TOKEN = re.compile(
     | ;(?P<remark>[^\n]*) | \{(?P<comment>[^}]*)\}
     | \[\s*(?P<tag>[A-Za-z0-9][\w+#=:-]*)\s*"(?P<value>(?:[^"\\]|\\.)*)"\s*\]
     | (?P<open>\() | (?P<close>\))
-    | (?P<result>1-0|0-1|1/2-1/2|\*)
+    | (?P<result>1-0|0-1|1/2(?:-1/2)?|\*)
     | (?P<move>[A-Za-z0-][^\s(){};$!?\[\]]*)""",
     re.VERBOSE | re.MULTILINE,
 )
@@ -90,8 +92,8 @@ def parse_games(content: str, name: str) -> Iterator[PgnGame]:
     from.
 
     Raises:
-      ValueError: the text is not PGN, or a move is not legal; `name`, the number of the game and
-        the line are quoted.
+      ValueError: there is no game in the text, it is not PGN, or a move is not legal; `name`, the
+        number of the game and the line are quoted.
     """
     tags: dict[str, str] = {}
     moves: list[tuple[str, str]] = []
@@ -123,32 +125,38 @@ def parse_games(content: str, name: str) -> Iterator[PgnGame]:
             move, before = moves[-1]
             moves[-1] = (move, f"{before} {' '.join(comment.split())}".strip())
         elif match["result"] and not depth:
-            yield finish(match["result"])
+            yield finish("1/2-1/2" if match["result"] == "1/2" else match["result"])
             tags, moves, number = {}, [], number + 1
     if depth:
         raise ValueError(f"{name} game {number}: a variation does not end")
     if tags or moves:
         yield finish("*")
+    elif number == 1:
+        raise ValueError(f"{name}: there is no game in it")
 
 
 def _record(name: str, tags: dict[str, str], moves: list[tuple[str, str]], result: str) -> PgnGame:
     """Play the moves of one game.
 
     Raises:
-      ValueError: its first position or a move is not valid; `name` is quoted.
+      ValueError: its first position or a move is not valid; `name` and the number of the move are
+        quoted.
     """
-    fen = tags.get("FEN", START)
+    fen, place = tags.get("FEN", START), name
     actions = []
     try:
         if (variant := tags.get("Variant", "")).strip().lower() not in VARIANTS:
             raise ValueError(f"the variant {variant!r} has other rules than chess")
         board = board_of_fen(fen)
         for move, _ in moves:
+            place = f"{name}, move {board.plies // 2 + 1}"
+            if move in NULL_MOVES:
+                raise ValueError(f"{move!r} is a null move, which a game cannot have")
             action = parse_san(board, move)
             actions.append(action)
             board = board.after(action)
     except ValueError as error:
-        raise ValueError(f"{name}: {shorten(error)}") from error
+        raise ValueError(f"{place}: {shorten(error)}") from error
     comments = tuple(comment for _, comment in moves)
     return PgnGame(name, tags, fen, tuple(actions), result, comments)
 

@@ -9,6 +9,24 @@ from typing import Any, ClassVar, Literal, Self
 from azero.config import check
 from azero.games.settings import GameConfig
 
+LARGEST_SIDE = 25
+"""Points per side that the protocols can name: GTP's letters end at Z, which is 25 (GTP version 2,
+section 2.11)."""
+LARGEST_KOMI = 10_000
+"""Points for either side; far more than a board has."""
+
+
+def check_komi(komi: float) -> None:
+    """Check a komi.
+
+    Raises:
+      ValueError: it is not a multiple of 0.5, or too large for any board.
+    """
+    check(
+        abs(komi) <= LARGEST_KOMI and not (2 * komi) % 1,
+        f"komi {komi:g}: allowed are multiples of 0.5 from -{LARGEST_KOMI:,} to {LARGEST_KOMI:,}",
+    )
+
 
 @dataclass(frozen=True)
 class GoConfig(GameConfig):
@@ -19,7 +37,7 @@ class GoConfig(GameConfig):
     name: Literal["go"] = "go"
     """Which game."""
     size: tuple[int, ...] = (19,)
-    """Points per side; two numbers for a rectangular board (rows columns)."""
+    """Points per side, 1 to 25; two numbers for a rectangular board (rows columns)."""
     komi: float = 7.5
     """Points added to White's area, a multiple of 0.5; a whole number makes draws (AGZ: 7.5)."""
     superko: Literal["positional", "situational", "simple"] = "positional"
@@ -84,6 +102,12 @@ class GoConfig(GameConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         check(len(self.size) in (1, 2), f"game.size is one or two numbers, not {self.size}")
+        check(
+            all(1 <= side <= LARGEST_SIDE for side in self.size),
+            f"size {'x'.join(map(str, self.size))}: sides are 1 to {LARGEST_SIDE}",
+        )
+        for komi in (self.komi, *self.selfplay_komis):
+            check_komi(komi)
         sizes = {size for _, size, _ in self.selfplay_sizes}
         check(
             self.size not in {(size,) for size in sizes} and sizes <= set(range(2, 20)),

@@ -44,8 +44,8 @@ def parse_games(content: str, name: str) -> Iterator[ShogiGame]:
     """Yield the games of CSA text, which a line "/" separates; `name` says where it comes from.
 
     Raises:
-      ValueError: the text is not CSA, or a move is not legal; `name`, the number of the game and
-        the line are quoted.
+      ValueError: there is no game in the text, it is not CSA, or a move is not legal; `name`, the
+        number of the game and the line are quoted.
     """
     lines = content.replace("\r\n", "\n").replace("\r", "\n")
     games = re.split(r"^/[ \t]*$", lines, flags=re.MULTILINE)
@@ -55,6 +55,8 @@ def parse_games(content: str, name: str) -> Iterator[ShogiGame]:
             number += 1
             yield _Reader(f"{name} game {number}", line).read(text)
         line += text.count("\n")
+    if number == 0:
+        raise ValueError(f"{name}: there is no game in it")
 
 
 class _Reader:

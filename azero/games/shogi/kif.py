@@ -72,6 +72,8 @@ _ROW = re.compile(r"\s*([0-9]+)\s+(.*?)\s*(?:\(\s*[0-9]+:[0-9:/ ]+\))?\s*\+?\s*$
 _MOVE = re.compile(
     rf"(?:([{DIGITS}])([{NUMERALS}])|同\s*)({_NAMES})(?:(打)|(成|不成)?\(([0-9])([0-9])\))"
 )
+_RESULT = re.compile(r"まで\s*\d+手で(?:(先手|後手|下手|上手)の\w*勝ち|(\w+))")
+"""The line under the moves; it alone has the result where the last row has not."""
 _LIKE_A_MOVE = re.compile(rf"[{DIGITS}同]|.*(?:打|\([0-9]+\))$")
 """What cannot be the word that ends a game."""
 _KI2_MOVES = ("▲", "△", "☗", "☖")
@@ -161,6 +163,8 @@ class _Reader:
         elif match := _ROW.match(row):
             self.is_kif = True
             self.move(match[2])
+        elif match := _RESULT.match(row):
+            self.result(*match.groups())
         elif "：" in row and self.line is None:
             self.header(*row.split("：", 1))
 
@@ -174,6 +178,12 @@ class _Reader:
             self.hands[_COLOURS[key[:2]]] = _hand(value)
         elif key in FACTS and value:
             self.facts.append((FACTS[key], value))
+
+    def result(self, winner: str | None, word: str) -> None:
+        if winner:
+            self.winner = _COLOURS[winner]
+        elif word in SPECIAL_MOVES:
+            self.ending, self.winner = word, winner_of(VERDICTS[word], self.begin())
 
     def move(self, text: str) -> None:
         line = self.begin()

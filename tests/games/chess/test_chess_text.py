@@ -211,6 +211,11 @@ def test_a_capture_en_passant_may_say_so(capture: str) -> None:
     assert len(record.actions) == 6
 
 
+def test_a_draw_may_be_written_short() -> None:
+    first, second = pgn.parse_games("1. e4 e5 1/2\n\n1. d4 1/2-1/2", "games.pgn")
+    assert first.result == second.result == "1/2-1/2" and len(first.actions) == 2
+
+
 def test_names_are_in_utf_8_or_latin_1_and_the_case_of_the_suffix_does_not_matter(tmp_path) -> None:
     for encoding in ("utf-8", "latin-1"):
         path = tmp_path / "GAMES.PGN"
@@ -222,7 +227,7 @@ def test_names_are_in_utf_8_or_latin_1_and_the_case_of_the_suffix_does_not_matte
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("1. e4 e5 2. Ke3 *", "x.pgn game 1: 'Ke3' is not a legal move in rnbqkbnr/"),
+        ("1. e4 e5 2. Ke3 *", "x.pgn game 1, move 2: 'Ke3' is not a legal move in rnbqkbnr/"),
         (
             '[FEN "8/8/8/8/8/8/8/8 w - - 0 1"]\n*',
             "x.pgn game 1: '8/8/8/8/8/8/8/8 w - - 0 1' is not a chess position in FEN: "
@@ -235,6 +240,8 @@ def test_names_are_in_utf_8_or_latin_1_and_the_case_of_the_suffix_does_not_matte
             "x.pgn game 1: the variant 'Atomic' has other rules than chess",
         ),
         ("1. e4\n{ no end", "x.pgn game 1, line 2: '{ no end' is not PGN"),
+        ("1. e4 e5 2. -- Nf6 *", "x.pgn game 1, move 2: '--' is a null move"),
+        ("\n ; nothing\n", "x.pgn: there is no game in it"),
     ],
 )
 def test_mistakes_in_a_file_are_placed(content: str, message: str) -> None:

@@ -219,6 +219,21 @@ def test_other_ways_to_write_kif() -> None:
     assert (record.winner, record.ending, record.black) == ("", "中断", "one")
 
 
+@pytest.mark.parametrize(
+    ("line", "winner", "ending"),
+    [
+        ("まで2手で後手の勝ち", "white", ""),
+        ("まで２手で先手の反則勝ち", "black", ""),
+        ("まで2手で千日手", "draw", "千日手"),
+        ("まで2手で投了", "white", "投了"),
+        ("まで2手で封じ手", "", ""),
+    ],
+)
+def test_the_line_under_the_moves_may_have_the_result(line: str, winner: str, ending: str) -> None:
+    (record,) = kif.parse_games(f"1 ７六歩(77)\n2 ３四歩(33)\n{line}\n", "here")
+    assert (record.winner, record.ending, len(record.actions)) == (winner, ending, 2)
+
+
 KIF_ONE_KING = "|v玉 ・ ・ ・ ・ ・ ・ ・ ・|\n" + "| ・ ・ ・ ・ ・ ・ ・ ・ ・|\n" * 8
 
 
@@ -230,6 +245,8 @@ KIF_ONE_KING = "|v玉 ・ ・ ・ ・ ・ ・ ・ ・|\n" + "| ・ ・ ・ ・ �
         (csa, "PI\n+\n+7776KI\n", "here game 1, line 3: .7776KI moves a piece that is not there"),
         (csa, "PI\n+\nhello\n", "here game 1, line 3: 'hello' is not CSA"),
         (csa, "hello\n", "here game 1, line 1: 'hello' is not CSA"),
+        (csa, "", "here: there is no game in it"),
+        (csa, "/\n\n/\n", "here: there is no game in it"),
         (csa, "V2.2\n", "here game 1: it does not say who moves first"),
         (kif, "1 ７五歩(77)\n", "here game 1, line 1: '７五歩.77.' is not a legal move"),
         (

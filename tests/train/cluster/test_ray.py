@@ -143,10 +143,10 @@ def test_a_worker_that_cannot_start_ends_the_run_with_its_reason(cluster, tmp_pa
     ) as start_workers:
         state = loop.state(loop.fresh_arrays())
         # as a machine with another version would see it
-        loop.config = dataclasses.replace(loop.config, game=GoConfig(size=(99,)))
+        loop.config = dataclasses.replace(loop.config, game=GoConfig(planes=13))
         with (
             start_workers(loop, state, StopRequest()) as iterate,
-            pytest.raises(ValueError, match=r"self-play has ended: .*sides are 1 to 31"),
+            pytest.raises(ValueError, match=r"self-play has ended: .*num_planes 13: allowed are"),
         ):
             for _ in iterate(state):
                 pass
