@@ -12,6 +12,7 @@ obstacle, leaving the match out would be.
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -195,7 +196,8 @@ def _beat(
     iteration = "" if request.iteration is None else f"&iteration={request.iteration}"
     match = MatchRequest(
         first=f"checkpoint:{checkpoint}?visits={request.visits}{iteration}",
-        second=f"checkpoint:{old.directory}?visits={request.visits}",
+        # as seen from here: the record of the match names no folder of this machine
+        second=f"checkpoint:{os.path.relpath(old.directory)}?visits={request.visits}",
         first_name="new",
         second_name=f"{request.name} of iteration {old.iteration}, which shipped before",
         games=request.games,

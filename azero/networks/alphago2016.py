@@ -140,7 +140,7 @@ def _network(
     def infer(folded: PyTree, planes: Array) -> tuple[Array, Array]:
         def evaluate(part: Array) -> tuple[Array, Array]:
             x = part.astype(inference_dtype)
-            return outputs(folded, _tower(config, folded, x, convolution.infer))
+            return outputs(folded, _tower(config, folded, x, convolution.apply))
 
         return by_chunks(evaluate, planes, chunk)
 

@@ -20,7 +20,6 @@ from jax import lax
 from azero.networks.minimal_filtering import (
     apply_tiles,
     gradient_tiles,
-    infer_tiles,
     prepare_tiles,
 )
 from azero.types import Array
@@ -37,8 +36,6 @@ class Convolution(NamedTuple):
     """(kernel [..., 3, 3, C, F], board width) -> weights [..., *]"""
     apply: Callable[[Array, Array], Array]
     """(x [B, H, W, C], weights of that width) -> [B, H, W, F] in the type of x"""
-    infer: Callable[[Array, Array], Array]
-    """The same, fast in self-play."""
     gradient: Callable[[Array, Array], Array]
     """(x [B, H, W, C], gradient of the output [B, H, W, F]) -> gradient of the weights"""
 
@@ -97,9 +94,9 @@ def _unroll(x: Array) -> list[Array]:
 
 
 CONVOLUTIONS: dict[str, Convolution] = {
-    "xla": Convolution(_prepare_xla, _apply_xla, _apply_xla, _gradient_xla),
-    "dots": Convolution(_prepare_dots, _apply_dots, _apply_dots, _gradient_dots),
-    "winograd": Convolution(prepare_tiles, apply_tiles, infer_tiles, gradient_tiles),
+    "xla": Convolution(_prepare_xla, _apply_xla, _gradient_xla),
+    "dots": Convolution(_prepare_dots, _apply_dots, _gradient_dots),
+    "winograd": Convolution(prepare_tiles, apply_tiles, gradient_tiles),
 }
 
 

@@ -90,7 +90,7 @@ def by_chunks(evaluate: Callable[[Array], T], planes: Array, chunk: int | None) 
 def _infer_chunk(
     config: ResNetConfig, unroll: int, folded: PyTree, planes: Array
 ) -> tuple[Array, Array]:
-    layer = functools.partial(_layer, CONVOLUTIONS[config.convolution].infer)
+    layer = functools.partial(_layer, CONVOLUTIONS[config.convolution].apply)
     tower = functools.partial(_tower, layer=layer, is_residual=config.tower == "res", unroll=unroll)
     x = planes.astype(jnp.dtype(config.inference_dtype))
     if config.heads == "dual":

@@ -12,9 +12,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
-from numpy.typing import NDArray
 
 from azero.types import Array
 
@@ -29,11 +27,6 @@ _POINTS = {
 }
 """Finite interpolation points of F(m, 3), chosen for small rounding errors (Lavin and Gray 2015;
 Barabasz et al. 2018)."""
-
-
-MATRIX_TILES = 2
-"""On boards of at most so many tiles along each side `infer_tiles` transforms by matrix products
-(docs/speed.md)."""
 
 
 def tile_width(width: int) -> int:
@@ -125,33 +118,9 @@ def apply_tiles(x: Array, weights: Array) -> Array:
     )
     tiles = _tiles(height, outputs), _tiles(width, outputs)
     at = products.reshape(points, points, batch, *tiles, filters)
-    rows = [jnp.stack(_combine(inverse, list(column)), axis=2) for column in at]
-    y = jnp.stack(_combine(inverse, rows), axis=4)
+    columns = jnp.stack(_combine(inverse, list(at)), axis=4)
+    y = jnp.stack(_combine(inverse, list(columns)), axis=2)
     return y.reshape(batch, tiles[0] * outputs, tiles[1] * outputs, filters)[:, :height, :width]
-
-
-def infer_tiles(x: Array, weights: Array) -> Array:
-    """Return `apply_tiles(x, weights)`, on small boards with transforms by matrix products over the
-    whole board.
-
-    Self-play, with a core for each device, is faster so. Training is not: XLA does not divide these
-    products over the threads of a device.
-    """
-    (batch, height, width, _), (points, *_, filters) = x.shape, weights.shape
-    outputs = points - 2
-    tall, wide = _tiles(height, outputs), _tiles(width, outputs)
-    if max(tall, wide) > MATRIX_TILES:
-        return apply_tiles(x, weights)
-    inverse, _, forward = minimal_filter(outputs)
-    at = _board_to_points(_board_matrices(forward, (height, width), outputs, -1), x)
-    products = lax.dot_general(
-        at, weights.reshape(points * points, -1, filters), (((2,), (1,)), ((0,), (0,)))
-    )
-    transposed = tuple(zip(*inverse, strict=True))
-    return _points_to_board(
-        _board_matrices(transposed, (height, width), outputs, 0),
-        products.reshape(points, points, wide, tall, batch, filters),
-    )
 
 
 def gradient_tiles(x: Array, gradient: Array) -> Array:
@@ -190,9 +159,11 @@ def _tiles(size: int, outputs: int) -> int:
 
 def _transform(matrix: Matrix, padded: Array, outputs: int) -> Array:
     """Return [n n, B T, C]: windows of k x k points of `padded`, `outputs` apart, multiplied by
-    the matrix [n, k] along the rows and then along the columns.
+    the matrix [n, k] along the columns and then along the rows.
 
-    The barriers keep XLA from computing the first product again for every use of it.
+    The second product takes the n results of the first one as one array: a program with an array
+    for each has three times as many operations, takes twice as long to compile and is slower. The
+    barriers keep XLA from computing the first product again for every use of it.
     """
     points = len(matrix[0])
     tall, wide = ((size - points) // outputs + 1 for size in padded.shape[1:3])
@@ -200,63 +171,8 @@ def _transform(matrix: Matrix, padded: Array, outputs: int) -> Array:
     def every(count: int, first: int) -> slice:
         return slice(first, first + (count - 1) * outputs + 1, outputs)
 
-    columns = lax.optimization_barrier(
-        _combine(matrix, [padded[:, :, every(wide, start)] for start in range(points)])
-    )
-    transformed = [
-        at
-        for column in columns
-        for at in _combine(matrix, [column[:, every(tall, start)] for start in range(points)])
-    ]
-    stacked = jnp.stack(transformed)
-    return lax.optimization_barrier(stacked.reshape(len(transformed), -1, padded.shape[-1]))
-
-
-def _board_matrices(
-    matrix: Matrix, board_shape: Sequence[int], outputs: int, start: int
-) -> list[NDArray[np.float32]]:
-    """Return float32[n, T, H] and float32[n, S, W]: the matrix [n, k] at windows of k points, one
-    for each tile along the columns and along the rows.
-
-    A tile has `outputs` points, and its window begins `start` points after its first one. Points
-    outside the board are left out.
-    """
-    matrices = []
-    for size in board_shape:
-        board = np.zeros((len(matrix), _tiles(size, outputs), size), np.float32)
-        for tile in range(board.shape[1]):
-            for column, entries in enumerate(zip(*matrix, strict=True)):
-                point = tile * outputs + start + column
-                if 0 <= point < size:
-                    board[:, tile, point] = entries
-        matrices.append(board)
-    return matrices
-
-
-def _board_to_points(matrices: list[NDArray[np.float32]], x: Array) -> Array:
-    """Return [n n, S T B, C]: x [B, H, W, C] times the matrices [n, T, H] and [n, S, W]."""
-    tall, wide = matrices
-    batch, height, width, channels = x.shape
-    points = len(wide)
-    by_row = jnp.dot(wide.reshape(-1, width), x.transpose(2, 1, 0, 3).reshape(width, -1))
-    by_both = _dot_each(tall.reshape(-1, height), by_row.reshape(-1, height, batch * channels))
-    at = by_both.reshape(points, wide.shape[1], points, tall.shape[1], batch, channels)
-    return at.swapaxes(1, 2).reshape(points * points, -1, channels)
-
-
-def _points_to_board(matrices: list[NDArray[np.float32]], at: Array) -> Array:
-    """Return [B, H, W, F]: `at` [n, n, S, T, B, F] times the transposes of the matrices [n, T, H]
-    and [n, S, W]."""
-    tall, wide = matrices
-    points, _, wide_tiles, tall_tiles, batch, filters = at.shape
-    height, width = tall.shape[-1], wide.shape[-1]
-    by_both = at.swapaxes(1, 2).reshape(points * wide_tiles, points * tall_tiles, -1)
-    by_row = _dot_each(tall.reshape(-1, height).T, by_both).reshape(points * wide_tiles, -1)
-    y = jnp.dot(wide.reshape(-1, width).T, by_row)
-    return y.reshape(width, height, batch, filters).transpose(2, 1, 0, 3)
-
-
-def _dot_each(matrix: NDArray[np.float32], x: Array) -> Array:
-    """Return the matrix [M, K] times each of x [R, K, N]."""
-    matrices = jnp.broadcast_to(matrix, (len(x), *matrix.shape))
-    return lax.dot_general(matrices, x, (((2,), (1,)), ((0,), (0,))))
+    along_columns = [padded[:, every(tall, start)] for start in range(points)]
+    at = lax.optimization_barrier(jnp.stack(_combine(matrix, along_columns)))
+    along_rows = [at[:, :, :, every(wide, start)] for start in range(points)]
+    transformed = jnp.stack(_combine(matrix, along_rows))
+    return lax.optimization_barrier(transformed.reshape(len(matrix) ** 2, -1, padded.shape[-1]))

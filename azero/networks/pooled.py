@@ -72,7 +72,7 @@ def pooled_network(
     """
     plan, epsilon = _plan(config, game), config.batch_norm_epsilon
     train_convolve = functools.partial(convolve, config.convolution)
-    fast_convolve = CONVOLUTIONS[config.convolution].infer
+    inference_convolve = CONVOLUTIONS[config.convolution].apply
     train_dtype, inference_dtype = jnp.dtype(config.train_dtype), jnp.dtype(config.inference_dtype)
 
     def make_norms(is_training: bool) -> Callable[[PyTree, PyTree], Norms]:
@@ -82,7 +82,7 @@ def pooled_network(
 
     training = _Mode(train_convolve, train_dtype, make_norms(True), train_unroll)
     frozen = _Mode(train_convolve, train_dtype, make_norms(False), unroll)
-    inference = _Mode(fast_convolve, inference_dtype, make_norms(False), unroll)
+    inference = _Mode(inference_convolve, inference_dtype, make_norms(False), unroll)
 
     def init(key: Array) -> PyTree:
         params = init_params(plan, key)

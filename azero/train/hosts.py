@@ -62,13 +62,13 @@ def hold_workdir(workdir: Path) -> Iterator[None]:
     """
     is_new = mesh_lib.is_lead() and not workdir.exists()
     workdir.mkdir(parents=True, exist_ok=True)
-    try:
-        with hold(workdir) if mesh_lib.is_lead() else contextlib.nullcontext():
+    with hold(workdir) if mesh_lib.is_lead() else contextlib.nullcontext():
+        try:
             yield
-    except Exception:
-        if is_new and not (workdir / files.CONFIG).exists():
-            shutil.rmtree(workdir, ignore_errors=True)
-        raise
+        except Exception:
+            if is_new and not (workdir / files.CONFIG).exists():
+                shutil.rmtree(workdir, ignore_errors=True)
+            raise
 
 
 def describe_devices() -> str:

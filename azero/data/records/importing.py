@@ -62,11 +62,11 @@ def run_import(request: ImportRequest, console: Console | None = None) -> Import
             raise KeyboardInterrupt(
                 f"stopped; {kept}, and the same command continues the import"
             ) from None
-    is_empty = not any(dataset.shards(split) for split in SPLITS)
-    listed = None if is_new and is_empty else request.out / LEFT_OUT
+        is_empty = not any(dataset.shards(split) for split in SPLITS)
+        listed = None if is_new and is_empty else request.out / LEFT_OUT
+        if listed is None:
+            shutil.rmtree(request.out)
     _print_outcome(tally, time.monotonic() - began, console, listed)
-    if listed is None:
-        shutil.rmtree(request.out)
     if is_empty:
         why = f"{listed} says why" if listed else f"see above; {request.out} is not made"
         raise ValueError(f"none of {tally.read} games was taken; {why}")

@@ -10,6 +10,7 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Sequence
+from typing import Any
 
 import uvicorn
 
@@ -108,11 +109,12 @@ def _address(host: str, port: int, token: str | None) -> str:
 def make_server(application: Application, token: str | None = None) -> uvicorn.Server:
     """Return the server of the application, within the application's limits."""
     limits = application.limits
+    # A function is as good as the class that it makes instances of.
+    connection: Any = functools.partial(Connection, seconds=limits.request_seconds)
     return uvicorn.Server(
         uvicorn.Config(
             Guard(application.starlette, token),
-            # A function is as good as the class that it makes instances of.
-            http=functools.partial(Connection, seconds=limits.request_seconds),  # type: ignore[arg-type]
+            http=connection,
             log_level="warning",
             limit_concurrency=limits.connections,
             timeout_graceful_shutdown=1,
