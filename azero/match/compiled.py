@@ -271,7 +271,7 @@ def _start(
 ) -> _Carry:
     """Return all games after their openings int32[half, T], the same for both halves."""
     states = replay(game, openings)
-    ply, recent = (openings >= 0).sum(axis=1, dtype=jnp.int32), jnp.full((half, 2), -1)
+    ply, recent = (openings >= 0).sum(axis=1, dtype=jnp.int32), jnp.full((half, 2), -1, jnp.int32)
     return _Carry(states, states, ply, keys, recent, recent, start_trees(half))
 
 

@@ -1,6 +1,7 @@
 """Matches: colours, results by hand, determinism, devices."""
 
 import functools
+import logging
 
 import jax
 import numpy as np
@@ -53,6 +54,16 @@ def test_every_recorded_game_replays_to_its_reward() -> None:
             state = game.step(state, action)
         assert game.is_terminal(state) and (row[length:] == -1).all()
         assert game.rewards(state)[0 if a_first else 1] == reward
+
+
+def test_all_chunks_of_moves_are_one_program(caplog, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(logging.getLogger("jax"), "propagate", True)
+    match = make_match(Nim(9), nim_search, nim_search, 6, moves_per_chunk=2)
+    with jax.log_compiles():
+        lengths = match(0, 0, jax.random.key(0)).lengths
+    assert lengths.max() > 2
+    compiled = [text for text in caplog.messages if text.startswith("Compiling jit(_play_chunk)")]
+    assert len(compiled) == 1
 
 
 def test_openings_are_played_with_both_colours() -> None:
