@@ -126,16 +126,14 @@ def apply_tiles(x: Array, weights: Array) -> Array:
 def gradient_tiles(x: Array, gradient: Array) -> Array:
     """Return the gradient of the weights of `prepare_tiles` from x [B, H, W, C] and the gradient of
     the output [B, H, W, F]."""
-    _, height, width, _ = gradient.shape
-    outputs = tile_width(width)
+    outputs = tile_width(gradient.shape[2])
     inverse, _, _ = minimal_filter(outputs)
-    tall, wide = _tiles(height, outputs), _tiles(width, outputs)
-    pads = (0, tall * outputs - height), (0, wide * outputs - width)
     transposed = tuple(zip(*inverse, strict=True))
-    spread = _transform(transposed, jnp.pad(gradient, ((0, 0), *pads, (0, 0))), outputs)
     # The smaller factor first: XLA copies the one that it transposes.
     products = lax.dot_general(
-        spread, _tiles_at_points(x, outputs), (((1,), (1,)), ((0,), (0,)))
+        _transform(transposed, gradient, outputs),
+        _tiles_at_points(x, outputs),
+        (((1,), (1,)), ((0,), (0,))),
     ).swapaxes(1, 2)
     return products.reshape(outputs + 2, outputs + 2, *products.shape[1:])
 
@@ -143,13 +141,8 @@ def gradient_tiles(x: Array, gradient: Array) -> Array:
 def _tiles_at_points(x: Array, outputs: int) -> Array:
     """Return [n n, B T, C]: the inputs of the T tiles of a board at each pair of interpolation
     points."""
-    _, height, width, _ = x.shape
     _, _, forward = minimal_filter(outputs)
-    pads = (
-        (1, _tiles(height, outputs) * outputs + 1 - height),
-        (1, _tiles(width, outputs) * outputs + 1 - width),
-    )
-    return _transform(forward, jnp.pad(x, ((0, 0), *pads, (0, 0))), outputs)
+    return _transform(forward, x, outputs, border=1)
 
 
 def _tiles(size: int, outputs: int) -> int:
@@ -157,22 +150,30 @@ def _tiles(size: int, outputs: int) -> int:
     return -(-size // outputs)
 
 
-def _transform(matrix: Matrix, padded: Array, outputs: int) -> Array:
-    """Return [n n, B T, C]: windows of k x k points of `padded`, `outputs` apart, multiplied by
-    the matrix [n, k] along the columns and then along the rows.
+def _transform(matrix: Matrix, x: Array, outputs: int, border: int = 0) -> Array:
+    """Return [n n, B T, C]: windows of k x k points of x [B, H, W, C], one for each of T tiles,
+    multiplied by the matrix [n, k] along the columns and then along the rows.
+
+    A tile has `outputs` points, and its window begins `border` points before its first one. Points
+    outside the board are zero.
 
     The second product takes the n results of the first one as one array: a program with an array
     for each has three times as many operations, takes twice as long to compile and is slower. The
     barriers keep XLA from computing the first product again for every use of it.
     """
-    points = len(matrix[0])
-    tall, wide = ((size - points) // outputs + 1 for size in padded.shape[1:3])
+    columns = jnp.stack(_combine(matrix, _windows(matrix, x, 1, outputs, border)))
+    columns = lax.optimization_barrier(columns)
+    both = jnp.stack(_combine(matrix, _windows(matrix, columns, 3, outputs, border)))
+    return lax.optimization_barrier(both.reshape(len(matrix) ** 2, -1, x.shape[-1]))
 
-    def every(count: int, first: int) -> slice:
-        return slice(first, first + (count - 1) * outputs + 1, outputs)
 
-    along_columns = [padded[:, every(tall, start)] for start in range(points)]
-    at = lax.optimization_barrier(jnp.stack(_combine(matrix, along_columns)))
-    along_rows = [at[:, :, :, every(wide, start)] for start in range(points)]
-    transformed = jnp.stack(_combine(matrix, along_rows))
-    return lax.optimization_barrier(transformed.reshape(len(matrix) ** 2, -1, padded.shape[-1]))
+def _windows(matrix: Matrix, x: Array, axis: int, outputs: int, border: int) -> list[Array]:
+    """Return the k points of the windows of all tiles along an axis, each [..., T, ...]."""
+    size, points = x.shape[axis], len(matrix[0])
+    last = (_tiles(size, outputs) - 1) * outputs
+    pads = [(0, 0)] * x.ndim
+    pads[axis] = (border, last + points - border - size)
+    padded = jnp.pad(x, pads)
+    return [
+        lax.slice_in_dim(padded, start, start + last + 1, outputs, axis) for start in range(points)
+    ]
