@@ -211,9 +211,11 @@ class _RunningMatch:
         ):
             colour = side_names(self.game)[0 if game.first_is_black else 1]
             outcome = {1: "won", 0: "drew", -1: "lost"}[round(game.reward)]
-            result = f"{first.name} {outcome} as {colour}, {len(game.actions)} moves, {game.ending}"
+            count = len(game.actions)
+            moves = f"{count} move{'' if count == 1 else 's'}"
+            result = f"{first.name} {outcome} as {colour}, {moves}, {game.ending}"
+            yield game  # and only when it is written
             self._say("; ".join([f"game {game.number}: {result}", *game.score_notes]))
-            yield game
 
 
 def _is_silent(game: MatchGame) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 
-from azero.experiment import load
+from azero.checkpoint import load_settings
+from azero.experiment import NAMES, load
 from azero.games.game import Game
 from azero.games.settings import GameConfig
 from azero.players.play_style import PlayStyle
@@ -20,16 +22,17 @@ from azero.search.single.parallel import TreeSettings
 from azero.settings import Config
 from azero.types import Array, PyTree
 
-FORM = '"random:EXPERIMENT"'
+FORM = '"random:EXPERIMENT or DIRECTORY"'
 _STYLE = PlayStyle(limits=Limits(visits=0), temperature_moves=1 << 30)
 """Without visits every move is drawn from the policy of the leaf."""
 
 
 @dataclass(frozen=True)
 class RandomMovesSpec:
-    """Uniformly random legal moves of an experiment's game as a player."""
+    """Uniformly random legal moves as a player."""
 
-    experiment: str
+    source: str
+    """An experiment, or the directory of a run or a checkpoint, whose game is played."""
     visits: int | None = 0
     """It does not search."""
 
@@ -40,15 +43,18 @@ class RandomMovesSpec:
 
     @property
     def config(self) -> Config:
-        """The settings of the experiment.
+        """The settings of the experiment or of the directory.
 
         Raises:
           ValueError: there is no such experiment.
+          CheckpointError: the directory has no checkpoint.
         """
-        return load(self.experiment).config
+        if self.source not in NAMES and Path(self.source).is_dir():
+            return load_settings(Path(self.source))[1]
+        return load(self.source).config
 
     def make_game(self, rules: GameConfig | None) -> Game:
-        """Return the game of `rules`, or of the experiment where they are None."""
+        """Return the game of `rules`, or that of the spec where they are None."""
         return (self.config.game if rules is None else rules).build()
 
 
@@ -66,7 +72,7 @@ def make_random_moves(game: Game) -> SearchFn:
 
 
 def load_random_moves(spec: RandomMovesSpec, rules: GameConfig | None, seed: int) -> TreePlayer:
-    """Make the player for `rules`; None is the game of the experiment.
+    """Make the player for `rules`; None is the game of the spec.
 
     Raises:
       ValueError: there is no such experiment.

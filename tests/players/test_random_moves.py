@@ -1,11 +1,17 @@
 """The player of random moves."""
 
+import dataclasses
+from pathlib import Path
+
 import jax
 import numpy as np
 import pytest
 from rich.console import Console
 
+from azero.checkpoint.exported import write_exported
+from azero.experiment import load
 from azero.games.batching import repeat_state
+from azero.interop.settings import PgxConfig
 from azero.match.matches import play_match
 from azero.match.referee import play_game
 from azero.match.request import MatchRequest
@@ -42,3 +48,15 @@ def test_a_match_against_random_moves_plays_many_games_at_once() -> None:
     request = MatchRequest("random-net:tictactoe?visits=2", "random:tictactoe", games=12)
     assert plays_at_once(read_sides(request), request.plays_singly)
     assert play_match(request, Console(quiet=True)).total.games == 12
+
+
+def test_random_moves_of_the_game_of_a_run(tmp_path: Path) -> None:
+    config = load("connect_four").config
+    config = dataclasses.replace(
+        config, game=PgxConfig(id="othello"), network=config.network.replace(blocks=1, filters=4)
+    )
+    network = config.network.build(config.game.build())
+    write_exported(tmp_path, network.init(jax.random.key(0)), 0, config)
+    player = load_any_thinker(parse_player(f"random:{tmp_path}"))
+    assert player.game.board_shape == (8, 8)
+    assert player.choose(Position.start(player.game), Clock()).action in (19, 26, 37, 44)
