@@ -64,7 +64,7 @@ def test_programs_play_and_every_game_is_written(tmp_path: Path, game: str) -> N
     result, text = play(wanted)
     assert result == MatchResult(first=Tally(wins=1), second=Tally(wins=1))
     assert (
-        f"game 1: good won as {'White' if game == 'chess' else 'Black'}, 1 moves, resign resigns"
+        f"game 1: good won as {'White' if game == 'chess' else 'Black'}, 1 move, resign resigns"
         in text
     )
     assert (
