@@ -34,8 +34,6 @@ class PlayStyle:
     extension: float = 0.0
     """If the most visited move does not have the best value, search longer, at most by this share
     (AG16 gives no limit). A time limit is not extended."""
-    wins_at_once: bool = False
-    """Play a move that wins the game at once without a search."""
     lag_seconds: float = LAG_SECONDS
     """Subtracted from every time limit of a clock."""
     own_moves: float | None = None
@@ -67,7 +65,6 @@ ALPHAGO2016 = PlayStyle(
     resign_moves=1,
     resigns_by_all=True,  # AG16: max_a Q(s, a)
     extension=0.5,
-    wins_at_once=True,  # its networks have no pass
     stop_early=False,
 )
 """The style of AlphaGo (AG16 methods, "Search algorithm")."""

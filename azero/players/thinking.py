@@ -135,6 +135,17 @@ class Analysis:
     deepest: int = 0
     """Length of the longest of them."""
 
+    def ending_with(self, action: int, value: float) -> Analysis:
+        """Return the analysis with a move that ends the game at `value` as the best one, tried or
+        not, unless another promises more or nothing was searched."""
+        if not self.moves or value < self.moves[0].value:
+            return self
+        visits = next((move.visits for move in self.moves if move.action == action), 0)
+        prior = float(self.raw_policy[action])
+        sure = MoveInfo(action, visits, value, prior, value, (action,), (visits,))
+        others = tuple(move for move in self.moves if move.action != action)
+        return dataclasses.replace(self, moves=(sure, *others), value=value)
+
 
 @dataclass(frozen=True, eq=False)
 class ThinkOptions:

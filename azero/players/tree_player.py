@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from azero.games.game import Game, VariablePlanes
+from azero.games.go.rules import Go
 from azero.players.clock import Clock
 from azero.players.head_estimates import Estimator
 from azero.players.play_style import PlayStyle
@@ -134,8 +135,6 @@ class TreePlayer:
     def choose(self, position: Position, clock: Clock) -> Decision:
         """Think within the style's limits and the clock's, and choose a move or resign."""
         self._adopt(position.game)
-        if self.style.wins_at_once and (winning := self._find_win(position)) is not None:
-            return Decision(winning, 1.0)
         style = self.style
         limits = style.limits.under(clock, position, style.lag_seconds, style.own_moves)
         is_timed = limits is not self.style.limits and limits.seconds is not None
@@ -172,10 +171,12 @@ class TreePlayer:
             return empty_analysis(position, position.rewards[position.to_play])
         tree, whole, root = self._place(position, options.restriction)
         self._searched, first_visits = root, root.total_visits
+        ending = self._ending_pass(position, options.restriction)
 
         def analyse() -> Analysis:
             tree.finish()
-            return self._analyse(tree, whole, root, first_visits, began)
+            analysis = self._analyse(tree, whole, root, first_visits, began)
+            return analysis if ending is None else analysis.ending_with(*ending)
 
         def on_batch() -> None:
             nonlocal shown
@@ -421,12 +422,20 @@ class TreePlayer:
         self._bad_moves = self._bad_moves + 1 if hope < threshold else 0
         return self._bad_moves >= self.style.resign_moves
 
-    def _find_win(self, position: Position) -> int | None:
-        """Return a move that ends the game as won: in Go the pass after the opponent's."""
-        packed, moves = self._rules.pack(position.state), np.flatnonzero(position.legal).tolist()
-        won = 1.0 - 2.0 * position.to_play
-        ends = zip(moves, self._after(packed, moves), strict=True)
-        return next((move for move, end in ends if end.is_terminal and end.result == won), None)
+    def _ending_pass(
+        self, position: Position, restriction: Restriction | None
+    ) -> tuple[int, float] | None:
+        """Return the pass and the value of the game for the side to move if the pass ends it: in Go
+        after the opponent's."""
+        game = self.game
+        if not isinstance(game, Go):
+            return None
+        action = game.num_actions - 1
+        if restriction is not None and not restriction.first_moves(position)[action]:
+            return None
+        (end,) = self._rules.step([self._rules.pack(position.state)], [action])
+        sign = 1.0 - 2.0 * position.to_play
+        return (action, sign * end.result) if end.is_terminal else None
 
     def _pick(self, analysis: Analysis, num_moves: int) -> int:
         """Return the move to play; without a search the network's most probable one."""

@@ -26,7 +26,10 @@ from azero.search.single.parallel import TreeSettings
 from azero.search.single.selection import Gumbel, Puct
 
 TICTACTOE = make("tictactoe")
-GO = make("go", size=5, komi=20.5)  # Black needs nearly the whole board, so that a pass never wins
+GO = make(
+    "go", size=5, komi=20.5
+)  # Black needs nearly the whole board, so that its pass never wins
+PASS = GO.num_actions - 1
 
 
 def area_leaf(params: Any, key: jax.Array, states: Any) -> tuple[jax.Array, jax.Array]:
@@ -337,6 +340,27 @@ class TestChoosing:
             record = play_game(TICTACTOE, *((thinker, other) if first else (other, thinker)))
             assert record.ending == PLAYED_OUT
             assert record.rewards[0 if first else 1] >= 0.0
+
+    def test_a_pass_after_a_pass_is_played_where_it_wins_though_the_search_never_tried_it(
+        self,
+    ) -> None:
+        def never_passing(params: Any, key: jax.Array, states: Any) -> tuple[jax.Array, jax.Array]:
+            logits, _ = area_leaf(params, key, states)
+            mover = jax.vmap(GO.to_play)(states)
+            return logits.at[:, PASS].set(-30.0), jnp.where(mover == 0, -0.95, 0.95)
+
+        limits = Limits(visits=8)
+        thinker = player(GO, never_passing, style=PlayStyle(limits=limits))
+        ahead = after([12, 11, PASS], GO)  # White, by komi
+        analysis = thinker.think(ahead, limits)
+        assert analysis.value == 1.0
+        best = analysis.moves[0]
+        assert (best.action, best.value, best.lcb, best.line) == (PASS, 1.0, 1.0, (PASS,))
+        assert thinker.choose(ahead, Clock()).action == PASS
+        points = ThinkOptions(restriction=Restriction.first_move(range(PASS), 1, GO.num_actions))
+        assert PASS not in {move.action for move in thinker.think(ahead, limits, points).moves}
+        behind = after([12, 11, 13, PASS], GO)
+        assert thinker.choose(behind, Clock()).action != PASS
 
     def test_it_resigns_after_several_hopeless_moves_in_a_row(self) -> None:
         def hopeless(params: Any, key: jax.Array, states: Any) -> tuple[jax.Array, jax.Array]:
