@@ -229,15 +229,17 @@ class Service:
         return self._keep(game)
 
     def open(self, wanted: NewGame, record: Record) -> WebGame:
-        """Begin with the game of a record, with the chosen network or another one that knows its
-        board.
+        """Begin with the game of a record: with the chosen network if it learned on its board, then
+        another one that did, then any that can play there.
 
         Raises:
           ValueError: no network here plays it, or a move is not legal.
         """
         choices = [wanted, *(NewGame(key) for key in self.offers if key != wanted.network)]
-        for choice in choices:
-            offer = self.offer(choice.network)
+        offers = [(choice, self.offer(choice.network)) for choice in choices]
+        for choice, offer in sorted(
+            offers, key=lambda pair: pair[1].rules.board_shape != record.shape
+        ):
             if (network := self._fitting(offer, choice, record)) is not None:
                 network.begin()
                 with network.setting_up:

@@ -158,6 +158,9 @@ def test_a_dropped_record_is_reviewed_and_stepped_through(person) -> None:
         page.click("#save")
     assert download.value.suggested_filename == "azero-go.sgf"
     assert b"PB[Anna]" in Path(download.value.path()).read_bytes()
+    drop(page, "another.sgf", GAME)
+    page.wait_for_selector("#review-hint", state="visible")
+    assert not page.locator("#mistakes li").count(), "those of the game before"
 
 
 def test_a_record_that_is_none_is_refused_in_words(server, browser) -> None:

@@ -10,6 +10,7 @@ from web_server import GO5
 from azero.engines.web import networks
 from azero.engines.web.limits import WebLimits
 from azero.engines.web.networks import Network, Turns
+from azero.engines.web.records import read_record
 from azero.engines.web.service import NewGame, Service
 from azero.games.position import Position
 from azero.players.specs import parse_player, resolve
@@ -139,3 +140,11 @@ def test_a_network_that_cannot_be_loaded_says_why(tmp_path) -> None:
     with pytest.raises(networks.StartError, match="has no checkpoint"):
         broken.wait(never)
     assert broken.state == "failed" and "has no checkpoint" in broken.problem
+
+
+def test_a_record_is_opened_with_a_network_that_learned_on_its_board(monkeypatch) -> None:
+    monkeypatch.setattr(Network, "begin", lambda self: None)
+    service = Service(["random-net:go9_efficient?blocks=1&filters=8", GO5])
+    for size, network in ((5, "1"), (7, "0"), (9, "0")):
+        record = read_record("x.sgf", b"(;SZ[%d];B[cc])" % size)
+        assert service.open(NewGame("0"), record).network_key == network

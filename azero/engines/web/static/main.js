@@ -20,6 +20,7 @@ const state = {
   analyses: new Map(), // by ply
   chances: new Map(), // by ply: the first mover's, for the graph
   mistakes: [],
+  isReviewed: false, // whether the list of mistakes is complete
   search: null, // AbortController of the running search
   searchKind: null, // play, analysis or review
   isBusy: false, // a request is on its way
@@ -65,6 +66,7 @@ function openGame(game) {
   state.analyses.clear();
   state.chances.clear();
   state.mistakes = [];
+  state.isReviewed = false;
   board.open(game);
   board.flip(state.wishes.human === "1" && Boolean(game.pieces));
   document.body.dataset.game = game.game;
@@ -97,6 +99,7 @@ function render() {
   board.show(game);
   drawPlayers(state, board, isHumanTurn());
   drawMoveList(game, (ply) => goTo(ply));
+  listMistakes(state, (ply) => { document.querySelector("input[name=overlay][value=moves]").checked = true; goTo(ply - 1); });
   renderAnalysis();
   const isSearching = state.searchKind === "play" || state.searchKind === "review";
   byId("ply").textContent = game.line.length === game.ply ? game.ply : `${game.ply} / ${game.line.length}`;
@@ -269,11 +272,11 @@ function receiveMove(move) {
 
 function startReview() {
   state.mistakes = [];
+  state.isReviewed = false;
   const progress = byId("review-progress");
   progress.hidden = false;
   progress.max = Math.max(1, state.game.line.length);
   progress.value = 0;
-  byId("mistakes").replaceChildren();
   byId("review").textContent = "Stop";
   search("review", "review", { visits: Number(byId("review-visits").value) });
 }
@@ -283,7 +286,7 @@ function finishReview() {
   byId("review").textContent = "Review the game";
   state.mistakes.sort((a, b) => b.loss - a.loss);
   state.mistakes = state.mistakes.slice(0, 12);
-  listMistakes(state, board, (ply) => { document.querySelector("input[name=overlay][value=moves]").checked = true; goTo(ply - 1); });
+  state.isReviewed = true;
   render();
 }
 

@@ -96,10 +96,11 @@ export function drawMoveList(game, onPick) {
   if (current && !byId("panel-moves").hidden) list.scrollTop = Math.max(0, current.offsetTop - list.clientHeight / 2);
 }
 
-export function listMistakes(state, board, onPick) {
-  const { game, mistakes, analyses } = state;
-  byId("no-mistakes").hidden = mistakes.length > 0;
-  byId("no-mistakes").textContent = "No move of this game gave away more than 2% of the chances.";
+export function listMistakes(state, onPick) {
+  const { game, analyses, isReviewed } = state;
+  const mistakes = isReviewed ? state.mistakes : [];
+  byId("review-hint").hidden = isReviewed;
+  byId("no-mistakes").hidden = !isReviewed || mistakes.length > 0;
   byId("mistakes").replaceChildren(...mistakes.map((mistake) => {
     const best = analyses.get(mistake.ply - 1)?.moves[0];
     const better = best ? `better ${best.pv[0]}` : "";
