@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from azero.engines.kata.engine import serve as serve_analysis
 from azero.engines.limits import Settings
 from azero.engines.lines import InputLine, LineReader, LineWriter
 from azero.engines.session import Session
+from azero.engines.uci import engine as uci_engine
 from azero.engines.uci.dialects import UCI, USI
 from azero.engines.uci.engine import UciEngine
 from azero.games.chess.settings import ChessConfig
@@ -207,9 +209,13 @@ def test_work_goes_on_behind_the_thinker_that_is_given(gate) -> None:
 @pytest.mark.parametrize(
     ("dialect", "pattern"), [(UCI, "bestmove [a-h][1-8]"), (USI, "bestmove [1-9][a-i]")]
 )
-def test_uci_is_ready_at_once_and_moves_when_it_is_due(dialect, pattern: str, gate) -> None:
+def test_uci_is_ready_in_time_and_moves_when_it_is_due(
+    dialect, pattern: str, gate, monkeypatch
+) -> None:
     """python-chess waits ten seconds for readyok, and as long for a move beyond its time: a late
     answer breaks it."""
+    assert uci_engine.READY_SECONDS < 10.0
+    monkeypatch.setattr(uci_engine, "READY_SECONDS", 0.1)
     into, source = os.pipe()
     sink, began = io.BytesIO(), time.monotonic()
     engine = UciEngine(dialect, never(gate), LineReader(io.FileIO(into, "rb")), LineWriter(sink))
@@ -240,6 +246,40 @@ def test_uci_is_ready_at_once_and_moves_when_it_is_due(dialect, pattern: str, ga
         and moves[2] == moves[0]
     )
     assert any("is not a legal move in" in line for line in output)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_readyok_comes_with_the_network_or_its_failure_or_the_next_line(gate, fails) -> None:
+    """No clock runs while a program waits for it, so that the first move is not an arbitrary one."""
+
+    def load(give) -> None:
+        gate.wait(60.0)
+        if fails:
+            raise ValueError("no such network")
+        give(None)
+
+    session = types.SimpleNamespace(can_think=lambda: True)
+    game = types.SimpleNamespace(session=session)
+    into, source = os.pipe()
+    sink = io.BytesIO()
+    loading = Background(lambda give: load(lambda _: give(game)))
+    engine = UciEngine(UCI, loading, LineReader(io.FileIO(into, "rb")), LineWriter(sink))
+    asking = threading.Thread(target=engine.handle, args=(InputLine(b"isready"),))
+    asking.start()
+    asking.join(0.3)
+    assert asking.is_alive() and not sink.getvalue()
+    gate.set()
+    asking.join(5.0)
+    assert not asking.is_alive() and sink.getvalue() == b"readyok\n"
+    os.close(source)
+
+
+def test_readyok_does_not_keep_the_next_line_waiting(gate) -> None:
+    sink = io.BytesIO()
+    engine = UciEngine(UCI, never(gate), LineReader(io.BytesIO(b"quit\n")), LineWriter(sink))
+    began = time.monotonic()
+    engine.handle(InputLine(b"isready"))
+    assert time.monotonic() - began < 2.0 and sink.getvalue() == b"readyok\n"
 
 
 def test_a_move_that_is_due_is_one_of_searchmoves_and_none_is_not_called_a_move(gate) -> None:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 LONGEST_LINE = 1 << 20
 """Bytes of a line; a game of 10,000 moves takes 50,000."""
+READY_SECONDS = 8.0
+"""The longest that `isready` waits for the network; some programs wait ten seconds for readyok."""
 PROGRESS_SECONDS = 0.5
 """Time between two reports of a search."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -155,9 +157,21 @@ class UciEngine(ServedGame["MoveGame"]):
         self._say(f"{self.dialect.name}ok")
 
     def _is_ready(self, words: list[str]) -> None:
-        """Answer at once: some programs wait ten seconds or less; a search waits for the network
-        itself."""
+        """Answer when the network is ready, at READY_SECONDS or at further input at the latest.
+
+        No clock runs until then; a search that comes before the network is ready waits for it
+        itself.
+        """
+        end = time.monotonic() + READY_SECONDS
+        while self._search is None and not self._can_search() and time.monotonic() < end:
+            if self._lines.is_waiting():
+                break
+            time.sleep(WAIT_SECONDS)
         self._say("readyok")
+
+    def _can_search(self) -> bool:
+        """Whether the network is ready, or cannot be loaded."""
+        return not self.is_starting and (self._loading.has_failed or self.game.session.can_think())
 
     def _new_game(self, words: list[str]) -> None:
         self._pending_position, self._last_position = None, [START]
