@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from azero.games.game import Game
 from azero.games.settings import GameConfig
@@ -15,6 +16,7 @@ from azero.players.searches import Constants, symmetry_of, with_eyes_last
 from azero.players.thinking import can_play, describe_board
 from azero.players.tree_player import TreePlayer
 from azero.search.leaf import outside_leaf
+from azero.search.single.evaluator import Symmetries
 from azero.search.single.parallel import TreeSettings
 from azero.settings import Config
 
@@ -32,12 +34,14 @@ class LeelaSpec:
     """As in `azero.players.specs.CheckpointSpec`."""
     constants: Constants = ()
     """As in `azero.players.specs.CheckpointSpec`."""
+    symmetries: Symmetries | None = None
+    """As in `azero.players.specs.CheckpointSpec`."""
 
     @property
     def name(self) -> str:
         """Its name in results."""
         name = self.file.name.removesuffix(".gz").removesuffix(".txt")
-        return ", ".join([f"leela {name}", *search_words(self.visits, self.search, self.constants)])
+        return ", ".join([f"leela {name}", *spec_words(self)])
 
 
 @dataclass(frozen=True)
@@ -55,16 +59,37 @@ class OnnxSpec:
     def name(self) -> str:
         """Its name in results."""
         how = [] if self.backend == "onnxruntime" else [self.backend]
-        return ", ".join([f"onnx {self.file.stem}", *how, *search_words(self.visits, None)])
+        return ", ".join([f"onnx {self.file.stem}", *how, *_visits_words(self.visits)])
 
 
-def search_words(visits: int | None, search: str | None, constants: Constants = ()) -> list[str]:
-    """Return the part of a name that describes the search; with 0 visits there is no search."""
-    words = [] if visits is None else [f"{visits} visits"]
-    if visits == 0:
+class SearchesNetwork(Protocol):
+    """A player with a single network and a choice of searches."""
+
+    @property
+    def visits(self) -> int | None: ...
+
+    @property
+    def search(self) -> str | None: ...
+
+    @property
+    def constants(self) -> Constants: ...
+
+    @property
+    def symmetries(self) -> Symmetries | None: ...
+
+
+def spec_words(spec: SearchesNetwork) -> list[str]:
+    """Return the part of a player's name that describes the search; with 0 visits there is none."""
+    words = _visits_words(spec.visits)
+    words += [] if spec.symmetries is None else [f"symmetries {spec.symmetries}"]
+    if spec.visits == 0:
         return words
-    words += [] if search is None else [search]
-    return [*words, *(f"{name.replace('_', '-')} {value:g}" for name, value in constants)]
+    words += [] if spec.search is None else [spec.search]
+    return [*words, *(f"{name.replace('_', '-')} {value:g}" for name, value in spec.constants)]
+
+
+def _visits_words(visits: int | None) -> list[str]:
+    return [] if visits is None else [f"{visits} visits"]
 
 
 def make_game(name: str, config: Config, rules: GameConfig | None) -> Game:

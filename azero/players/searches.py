@@ -151,6 +151,19 @@ def tree_settings(
     )
 
 
+def with_symmetries(config: Config, symmetries: Symmetries | None) -> Config:
+    """Return settings whose matches evaluate positions under these symmetries: "average" of all,
+    a "random" one, or "none"; None changes nothing."""
+    if symmetries is None:
+        return config
+    averages = symmetries == "average"
+    return dataclasses.replace(
+        config,
+        search=config.search.replace(random_symmetry=symmetries == "random"),
+        evaluation=dataclasses.replace(config.evaluation, average_symmetries=averages),
+    )
+
+
 def symmetry_of(config: Config) -> Symmetries:
     """Return the symmetries of a player with one tree: those of the run's matches."""
     if config.evaluation.average_symmetries:

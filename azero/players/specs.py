@@ -26,7 +26,7 @@ from azero.networks.network import Network
 from azero.players.alphago2016 import FORM as APV_FORM
 from azero.players.alphago2016 import ApvSpec, apv_config, load_apv, parse_apv
 from azero.players.file_specs import FORMS as FILE_FORMS
-from azero.players.file_specs import LeelaSpec, OnnxSpec, load_onnx, make_game, search_words
+from azero.players.file_specs import LeelaSpec, OnnxSpec, load_onnx, make_game, spec_words
 from azero.players.head_estimates import draws_estimator, network_heads
 from azero.players.play_style import PlayStyle
 from azero.players.points import points_estimator
@@ -48,12 +48,14 @@ from azero.players.searches import (
     search_settings,
     tree_settings,
     with_eyes_last,
+    with_symmetries,
 )
 from azero.players.tree_player import TreePlayer
 from azero.search.batched.policy import make_policy
 from azero.search.batched.reuse import NewTreesFn, make_new_trees
 from azero.search.leaf import symmetry_network_leaf
 from azero.search.search import SearchFn
+from azero.search.single.evaluator import Symmetries
 from azero.search.single.parallel import TreeSettings
 from azero.settings import Config
 from azero.types import PyTree
@@ -79,13 +81,14 @@ class CheckpointSpec:
     matches and ENGINE in engines."""
     constants: Constants = ()
     """Settings of the search other than its own."""
+    symmetries: Symmetries | None = None
+    """How positions are evaluated (`with_symmetries`); None is as in the run's matches."""
 
     @property
     def name(self) -> str:
         """Its name in results."""
         iteration = [] if self.iteration is None else [f"iteration {self.iteration}"]
-        search = search_words(self.visits, self.search, self.constants)
-        return ", ".join([self.workdir.name, *iteration, *search])
+        return ", ".join([self.workdir.name, *iteration, *spec_words(self)])
 
 
 @dataclass(frozen=True)
@@ -105,13 +108,13 @@ class RandomNetSpec:
     """As in `CheckpointSpec`."""
     constants: Constants = ()
     """As in `CheckpointSpec`."""
+    symmetries: Symmetries | None = None
+    """As in `CheckpointSpec`."""
 
     @property
     def name(self) -> str:
         """Its name in results."""
-        return ", ".join(
-            [f"random {self.experiment}", *search_words(self.visits, self.search, self.constants)]
-        )
+        return ", ".join([f"random {self.experiment}", *spec_words(self)])
 
     @property
     def config(self) -> Config:
@@ -206,14 +209,17 @@ class _Kind(NamedTuple):
     """Options with a word, and the words."""
 
 
+_SYMMETRIES = {"symmetries": get_args(Symmetries)}
 _KINDS = {
-    "checkpoint": _Kind(CheckpointSpec, Path, ("visits", "iteration")),
-    "model": _Kind(CheckpointSpec, find_network, ("visits",)),
-    "leela": _Kind(LeelaSpec, Path, ("visits",)),
+    "checkpoint": _Kind(CheckpointSpec, Path, ("visits", "iteration"), words=_SYMMETRIES),
+    "model": _Kind(CheckpointSpec, find_network, ("visits",), words=_SYMMETRIES),
+    "leela": _Kind(LeelaSpec, Path, ("visits",), words=_SYMMETRIES),
     "onnx": _Kind(
         OnnxSpec, Path, ("visits",), has_search=False, words={"backend": get_args(Backend)}
     ),
-    "random-net": _Kind(RandomNetSpec, str, ("visits", "seed", "blocks", "filters")),
+    "random-net": _Kind(
+        RandomNetSpec, str, ("visits", "seed", "blocks", "filters"), words=_SYMMETRIES
+    ),
     "random": _Kind(RandomMovesSpec, str, (), has_search=False),
 }
 """By the kind of the network's name."""
@@ -276,16 +282,20 @@ def resolve(spec: ThinkerSpec) -> tuple[ThinkerSpec, Config]:
     """
     if isinstance(spec, ApvSpec):
         return spec, apv_config(spec)
-    if isinstance(spec, LeelaSpec):
-        return spec, read_leela_settings(spec.file)
     if isinstance(spec, OnnxSpec):
         return spec, OnnxNetwork(spec.file, spec.backend).config
-    if not isinstance(spec, CheckpointSpec):
+    if isinstance(spec, RandomMovesSpec):
         return spec, spec.config
-    if not spec.workdir.is_dir():
+    if isinstance(spec, LeelaSpec):
+        config = read_leela_settings(spec.file)
+    elif isinstance(spec, RandomNetSpec):
+        config = spec.config
+    elif not spec.workdir.is_dir():
         raise ValueError(f"there is no directory {spec.workdir}")
-    iteration, config = load_settings(spec.workdir, spec.iteration)
-    return dataclasses.replace(spec, iteration=iteration), config
+    else:
+        iteration, config = load_settings(spec.workdir, spec.iteration)
+        spec = dataclasses.replace(spec, iteration=iteration)
+    return spec, with_symmetries(config, spec.symmetries)
 
 
 def with_search(spec: ThinkerSpec, config: Config, default: str) -> ThinkerSpec:
@@ -388,6 +398,7 @@ def _load(spec: NetworkSpec, rules: GameConfig | None) -> tuple[Config, Game, Ne
     """Return the settings that a network was made with, the game of `rules` on its board, the
     network and its inference parameters."""
     variables, config = _read_variables(spec)
+    config = with_symmetries(config, spec.symmetries)
     game = make_game(spec.name, config, rules)
     network = config.network.build(game)
     return config, game, network, jax.jit(network.fold)(variables)

@@ -20,7 +20,7 @@ from azero.networks.network import Inputs
 from azero.players.clock import Clock
 from azero.players.player import Position
 from azero.players.program_specs import GtpSpec
-from azero.players.searches import rule_name, tree_settings
+from azero.players.searches import rule_name, symmetry_of, tree_settings
 from azero.players.specs import (
     CheckpointSpec,
     RandomNetSpec,
@@ -28,6 +28,7 @@ from azero.players.specs import (
     load_player,
     load_thinker,
     parse_player,
+    resolve,
 )
 from azero.search.settings import MctxGumbelConfig, PuctConfig
 from azero.search.single.parallel import TreeSettings
@@ -64,6 +65,25 @@ def test_players_are_parsed():
 def test_what_is_no_player_is_quoted(text):
     with pytest.raises(ValueError, match=r"player|is not understood"):
         parse_player(text)
+
+
+def test_symmetries_of_a_player():
+    text = "random-net:go5?blocks=1&filters=8&visits=0&symmetries=%s"
+    moves = {}
+    for symmetries in ("average", "random", "none"):
+        spec, config = resolve(parse_player(text % symmetries))
+        assert spec.name == f"random go5, 0 visits, symmetries {symmetries}"
+        assert symmetry_of(config) == symmetries
+        players = [load_thinker(spec, settings=ThinkerSettings(seed=seed)) for seed in range(4)]
+        corner = Position.start(players[0].game).play("A1").play("B1").play("A2")
+        moves[symmetries] = [each.choose(corner, Clock()).action for each in players]
+    policies = [players[0].evaluate(corner, symmetry)[0] for symmetry in range(8)]
+    assert len(set(moves["random"])) > 1
+    assert set(moves["none"]) == {int(policies[0].argmax())}
+    means = np.exp(np.mean([np.log(np.maximum(policy, 1e-30)) for policy in policies], axis=0))
+    assert set(moves["average"]) == {int(means.argmax())}
+    with pytest.raises(ValueError, match=r"symmetries=average\|random\|none|not understood"):
+        parse_player(text % "all")
 
 
 def test_estimate_of_the_published_run():
