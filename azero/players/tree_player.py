@@ -351,7 +351,8 @@ class TreePlayer:
             edges = next(plan, None)
             if edges is None and is_all:
                 return
-            most = min(most, self._width if edges is None else len(edges))
+            width = min(self._width, self._settings.batch_after(root.total_visits))
+            most = min(most, width if edges is None else len(edges))
             if tree.search(most, root, edges) == 0:
                 _log.warning(
                     "the tree is full with %d positions, so the search stops (max-nodes sets its "

@@ -31,12 +31,17 @@ from azero.search.single.store import Store
 from azero.types import PyTree
 
 
+_VISITS_PER_LEAF = 8
+"""Visits of the root for each further leaf of a batch (ours: measured, docs/engines.md)."""
+
+
 @dataclass(frozen=True)
 class TreeSettings:
     """How one tree searches. Values lie in [-1, 1] throughout."""
 
     batch: int = 8
-    """Leaves per call of the network. More are faster but search worse moves."""
+    """Most leaves per call of the network. More are faster but search worse moves; see
+    `batch_after`."""
     rule: Rule = ENGINE
     """Chooses the edges."""
     symmetry: Symmetries = "random"
@@ -71,6 +76,18 @@ class TreeSettings:
             raise ValueError("overlaps: only a PUCT search with a virtual loss of 0 or 1 does")
         check_range(self, "", "batch max_nodes", 1)
         check_range(self, "", "cache_size virtual_loss", 0)
+
+    def batch_after(self, visits: float) -> int:
+        """Return the leaves of the next batch after so many visits of the root.
+
+        The first ones are few: a batch is gathered without the results of its own leaves, which
+        costs most where little is known. Virtual losses are as published, with full batches.
+        """
+        return (
+            self.batch
+            if self.virtual_loss
+            else min(self.batch, 1 + int(visits) // _VISITS_PER_LEAF)
+        )
 
     @property
     def virtual(self) -> Virtual:
