@@ -1,11 +1,9 @@
-"""Speed and cost of one tree for one game: `azero bench engine`; `python -m azero.bench.engine cost
-CHECKPOINT` for the strength lost by large batches."""
+"""Speed of one tree for one game: `azero bench engine`. A match measures the strength that batches
+cost (docs/engines.md)."""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -17,7 +15,6 @@ import jax.numpy as jnp
 import numpy as np
 import tyro
 from rich.table import Table
-from tyro.conf import Positional
 
 from azero import mesh as meshes
 from azero.bench import check_counts
@@ -26,14 +23,9 @@ from azero.console.terminal import make_console
 from azero.games.game import Game
 from azero.games.go.settings import GoConfig
 from azero.interop.onnx_file import Backend, OnnxNetwork, write_onnx
-from azero.match.elo import elo_difference
-from azero.match.referee import play_game
-from azero.match.score import MatchResult, Tally
 from azero.networks.make import resolve
 from azero.networks.settings import NetworkConfig, ResNetConfig
-from azero.players.play_style import PlayStyle
 from azero.players.player import Position
-from azero.players.specs import NetworkSpec, ThinkerSettings, load_thinker, parse_player
 from azero.players.thinking import Limits
 from azero.players.tree_player import TreePlayer
 from azero.search.leaf import ignore_symmetry, outside_leaf, symmetry_network_leaf
@@ -88,24 +80,6 @@ class EngineArguments:
     cost of the tree, the rules and the calls."""
     overlaps: bool = False
     """Gather the next batch while the last one is evaluated."""
-
-
-@dataclass(frozen=True)
-class CostArguments:
-    """Measure the strength lost by large batches: a match of a network against itself, many leaves
-    at a time against one, at equal visits."""
-
-    player: Positional[str]
-    """The network, such as checkpoint:runs/go9."""
-    batch: int = 8
-    """Leaves per call of the second side."""
-    visits: int = 200
-    """Of every move of both sides."""
-    games: int = 400
-    """Number of games, even; half with each colour."""
-    temperature_moves: int = 6
-    """Moves at the start of every game that are sampled, so that games differ."""
-    seed: int = 0
 
 
 def run(
@@ -199,50 +173,6 @@ def measure(
     )
 
 
-def cost(arguments: CostArguments) -> MatchResult:
-    """Play a match of a network against itself, one leaf at a time against `arguments.batch`, and
-    print the score of the wide side.
-
-    Raises:
-      ValueError: the player is not a network of ours, or the number of games is odd.
-      CheckpointError: a checkpoint cannot be read.
-    """
-    spec = parse_player(arguments.player)
-    if not isinstance(spec, NetworkSpec):
-        raise ValueError(
-            f"{arguments.player!r} is not one of our network players, whose batches this compares"
-        )
-    if arguments.games < 2 or arguments.games % 2:
-        raise ValueError(
-            f"a match has an even number of games, half with each colour, not {arguments.games}"
-        )
-    style = PlayStyle(
-        limits=Limits(visits=arguments.visits), temperature_moves=arguments.temperature_moves
-    )
-    spec = dataclasses.replace(spec, visits=None)
-    wide, narrow = (
-        load_thinker(
-            spec,
-            settings=ThinkerSettings(TreeSettings(batch=batch), style, seed=arguments.seed + index),
-        )
-        for index, batch in enumerate((arguments.batch, 1))
-    )
-    rewards: dict[bool, list[float]] = {True: [], False: []}
-    for game in range(arguments.games):
-        wide_first = game % 2 == 0
-        record = play_game(wide.game, *((wide, narrow) if wide_first else (narrow, wide)))
-        rewards[wide_first].append(record.rewards[0 if wide_first else 1])
-        result = MatchResult(Tally.of(rewards[True]), Tally.of(rewards[False]))
-        print(
-            f"game {game + 1}: {arguments.batch} leaves at a time against one, "
-            f"{arguments.visits} visits: {result}",
-            flush=True,
-        )
-    if 0 < result.total.score < 1:
-        print(f"Elo difference {elo_difference(result.total.score):+.0f}")
-    return result
-
-
 def table(results: list[EngineResult], title: str) -> Table:
     """Return the results as a table to print."""
     columns = ("batch", "visits/s", "network's share", "network alone, positions/s")
@@ -260,16 +190,9 @@ def table(results: list[EngineResult], title: str) -> Table:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print the table of `run`, or with the word `cost` first play `cost`; `--help` lists the
-    arguments."""
-    words = sys.argv[1:] if arguments is None else arguments
+    """Print the table of `run`; `--help` lists the arguments."""
     meshes.split_cpu()
-    if words[:1] == ["cost"]:
-        match = tyro.cli(CostArguments, args=words[1:])
-        check_counts(match, "batch visits games")
-        cost(match)
-        return
-    chosen = tyro.cli(EngineArguments, args=words)
+    chosen = tyro.cli(EngineArguments, args=arguments)
     if chosen.against is not None and chosen.against not in BACKENDS:
         raise ValueError(
             f"azero bench engine compares with {' and '.join(BACKENDS)}, not {chosen.against!r}"

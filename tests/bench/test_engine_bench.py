@@ -1,9 +1,7 @@
-"""The engine's benchmark on the smallest nets: its numbers are of the right kind, and the match of
-wide against narrow batches is played."""
+"""The engine's benchmark on the smallest nets: its numbers are of the right kind."""
 
 from __future__ import annotations
 
-import pytest
 from needs import require_module
 
 from azero.bench import engine
@@ -23,12 +21,3 @@ def test_speed_through_onnx_runtime() -> None:
     network = ResNetConfig(blocks=1, filters=8)
     (result,) = engine.run(network, size=7, batches=(4,), visits=24, against="onnx")
     assert result.visits_per_second > 0 and 1.0 <= result.mean_batch <= 4.0
-
-
-def test_cost_of_wide_batches(capsys: pytest.CaptureFixture[str]) -> None:
-    engine.main(["cost", "random-net:tictactoe", "--games", "2", "--visits", "8", "--batch", "4"])
-    assert "game 2: 4 leaves at a time against one, 8 visits" in capsys.readouterr().out
-    with pytest.raises(ValueError, match="even number of games"):
-        engine.main(["cost", "random-net:tictactoe", "--games", "3"])
-    with pytest.raises(ValueError, match="is not one of our network players"):
-        engine.main(["cost", "gtp:gnugo"])

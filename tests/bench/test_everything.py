@@ -102,7 +102,7 @@ def test_what_does_not_fit_a_cpu_is_skipped_and_a_missing_peer_is_said(capsys):
         (["train", "--steps", "-3"], "--steps is at least 1, not -3"),
         (["search", "--num-simulations", "0"], "--num-simulations is at least 1, not 0"),
         (["engine", "--batches", "8", "0"], "--batches is at least 1, not 0"),
-        (["engine", "cost", "random:go5", "--games", "0"], "--games is at least 1, not 0"),
+        (["engine", "--visits", "0"], "--visits is at least 1, not 0"),
         (["loop", "--iterations", "0"], "--iterations is at least 1, not 0"),
         (["scaling", "--devices", "0"], "--devices is at least 1, not 0"),
         (["games", "--seconds", "0"], "--seconds is a number above 0, not 0"),

@@ -22,7 +22,7 @@ from azero.players.thinking import Analysis, Limits, Restriction, ThinkOptions
 from azero.players.tree_player import TreePlayer
 from azero.search.batched.policy import make_policy
 from azero.search.leaf import ignore_symmetry, symmetry_network_leaf, uniform_leaf
-from azero.search.single.parallel import TreeSettings
+from azero.search.single.parallel import ParallelTree, TreeSettings
 from azero.search.single.selection import Gumbel, Puct
 
 TICTACTOE = make("tictactoe")
@@ -114,7 +114,7 @@ class TestTheMoveIsTheSame:
         pondered = thinker.think(
             before, Limits(), ThinkOptions(should_stop=lambda: next(calls) >= 39)
         )
-        assert pondered.playouts == 320  # 40 batches
+        assert pondered.playouts == 56 + 19 * 8  # 21 smaller batches at first
         now = before.play(passing)
         kept = thinker.think(now, Limits(playouts=200))
         assert kept.visits > kept.playouts == 200
@@ -251,7 +251,7 @@ class TestAnalysis:
             thinker.think(
                 position, Limits(playouts=8), ThinkOptions(should_stop=lambda: True)
             ).playouts
-            == 8
+            == 5  # one batch
         )
         began = time.perf_counter()
         assert thinker.think(position, Limits(seconds=0.2)).playouts > 0
@@ -287,6 +287,22 @@ class TestAnalysis:
         assert (one.depth, one.deepest) == (1.0, 1)
         more = thinker.think(Position.start(TICTACTOE), Limits(playouts=200))
         assert 1.0 < more.depth < more.deepest <= 9
+
+    def test_the_first_batches_are_small(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A batch costs strength where little is known; later it is full."""
+        sizes: list[int] = []
+        search = ParallelTree.search
+
+        def counted(tree: ParallelTree, most: int, *others: Any) -> int:
+            sizes.append(search(tree, most, *others))
+            return sizes[-1]
+
+        monkeypatch.setattr(ParallelTree, "search", counted)
+        for loss, first in ((0, [1] * 8 + [2] * 4), (1, [8] * 3)):
+            sizes.clear()
+            thinker = player(GO, area_leaf, batch=8, virtual_loss=loss)
+            thinker.think(after([], GO), Limits(visits=200))
+            assert sizes[: len(first)] == first and max(sizes) == 8
 
     def test_evaluate(self) -> None:
         game = make("go", size=5)

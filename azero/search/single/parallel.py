@@ -30,7 +30,6 @@ from azero.search.single.selection import ENGINE, Gumbel, Rule
 from azero.search.single.store import Store
 from azero.types import PyTree
 
-
 _VISITS_PER_LEAF = 8
 """Visits of the root for each further leaf of a batch (ours: measured, docs/engines.md)."""
 
