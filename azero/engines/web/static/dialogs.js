@@ -30,7 +30,7 @@ export function askForGame(state) {
 }
 
 function label({ game, board }) {
-  const name = game[0].toUpperCase() + game.slice(1).replace("_", " ");
+  const name = game === "tictactoe" ? "Tic-tac-toe" : game[0].toUpperCase() + game.slice(1).replace("_", " ");
   return game === "go" ? `${name} ${board[1]}×${board[0]}` : name;
 }
 
