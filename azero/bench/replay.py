@@ -8,13 +8,16 @@ import functools
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
+import tyro
 
 from azero import mesh as mesh_lib
+from azero.bench import check_counts
 from azero.bench.timing import measure_rates
 from azero.data.replay import Replay
 from azero.data.sample import unpack
@@ -29,7 +32,6 @@ from azero.selfplay.trajectory import Assembler, Games, HostArray, Step
 from azero.settings import Config
 
 COMMAND = "azero bench replay"
-
 VISITED = {"19x19": 73, "19x19, first networks": 300, "5x5": 15}
 """Average moves per policy target, by row: the moves that a search visits (docs/training.md)."""
 _CHUNK = (16, 256)
@@ -56,15 +58,21 @@ def run(positions: int = 200_000, steps: int = 40) -> list[dict[str, Any]]:
     return [_measure(name, config, positions, steps) for name, config in bench_configs().items()]
 
 
-def main(arguments: Sequence[str] = ()) -> None:
-    """Print what `run` measures.
+@dataclass(frozen=True)
+class ReplayArguments:
+    """Measure the replay: memory and disk, and how fast positions are added and sampled."""
 
-    Raises:
-      ValueError: arguments were given; there is no peer to compare with.
-    """
-    if arguments:
-        raise ValueError(f"{COMMAND} takes no arguments, not {' '.join(arguments)}")
-    for row in run():
+    positions: int = 200_000
+    """Positions in it."""
+    steps: int = 40
+    """Learning steps."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print what `run` measures; `--help` lists the arguments."""
+    chosen = tyro.cli(ReplayArguments, args=arguments)
+    check_counts(chosen, "positions steps")
+    for row in run(chosen.positions, chosen.steps):
         bytes_each = (
             f"{row['bytes per position']:.0f} bytes a position ({row['bytes on disk']:.1f} on disk)"
         )

@@ -149,7 +149,8 @@ def _newest_whole(workdir: Path, iteration: int | None, load: Callable[[Path, in
     present = store.list_iterations(root)
     listed = ", ".join(map(str, present))
     if not present:
-        raise CheckpointError(f"{workdir} has no checkpoint")
+        problem = "has no checkpoint" if workdir.is_dir() else "is not there"
+        raise CheckpointError(f"{workdir} {problem}")
     if iteration is not None:
         if iteration not in present:
             raise CheckpointError(f"{workdir} has no checkpoint {iteration}; it has {listed}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -46,17 +48,27 @@ def run_demo(workdir: Path) -> None:
     player = f"checkpoint:{workdir}?visits={VISITS}&search=engine"
     _show_opening(load(player), console)
     _play_gnu_go(workdir, player, console)
+    azero = _command()
     for line in (
         "",
-        f"to play it in the browser:          .venv/bin/azero web {workdir}",
+        f"to play it in the browser:          {azero} web {workdir}",
         f"the report, with curves and games:  {workdir / 'report.html'}",
-        "to continue this run:               .venv/bin/python -m azero.experiments."
-        f"{experiment.name} --workdir {workdir} --run.iterations 500",
-        "the next larger board:              .venv/bin/python -m azero.experiments.go7_efficient",
+        f"to continue this run:               {azero} train {experiment.name} "
+        f"--workdir {workdir} --run.iterations 500",
+        f"the next larger board:              {azero} train go7_efficient",
     ):
         console.print(line, soft_wrap=True)
     if console.is_terminal:
         serve([str(workdir)], opens_browser=False)
+
+
+def _command() -> str:
+    """Return how the command azero is called here: by its path where it is not the one on PATH."""
+    here = Path(sys.argv[0])
+    found = shutil.which("azero")
+    if here.name != "azero" or (found is not None and Path(found).samefile(here)):
+        return "azero"
+    return os.path.relpath(here)
 
 
 def _show_opening(model: Model, console: Console) -> None:

@@ -125,7 +125,7 @@ def analysis(
     result a line out.
 
     Winrates are Black's unless a query's overrideSettings name another reportAnalysisWinratesAs
-    (WHITE, SIDETOMOVE). Leads and ownership are estimates.
+    (WHITE, SIDETOMOVE). Leads and ownership are the network's, or estimates where it has none.
 
     Args:
       source: who plays.

@@ -268,7 +268,7 @@ def _measured(directory: Path, name: str) -> MeasuredMatch:
     facts = read_match(directory)
     command, (first, second) = facts["command"], facts["players"]
     result = facts.get("result")
-    if result is None:
+    if not result:
         raise ValueError(f"the match in {directory} has no result yet")
     command = {**command, "first": f"model:{name}{_query(command['first'])}"}
     repeats = result.get("repeated_games", 0)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 from tyro.conf import Positional
 
+from azero.models.naming import check_directory
 from azero.search.settings import Search
 
 if TYPE_CHECKING:
@@ -77,8 +78,7 @@ class Source:
         text = self.text(game)
         spec = parse_thinker(text)
         if isinstance(spec, CheckpointSpec):
-            if not spec.workdir.is_dir():
-                raise ValueError(f"there is no directory {spec.workdir}")
+            check_directory(spec.workdir)
             if self.iteration is not None:
                 spec = dataclasses.replace(spec, iteration=self.iteration)
         elif self.iteration is not None:

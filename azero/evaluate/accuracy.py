@@ -4,7 +4,7 @@ Tables 1 and 2)."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -154,7 +154,9 @@ def summarise(outcomes: Outcomes, moves: str = "all") -> Accuracy:
     """Return the results over all positions of `outcomes`."""
 
     def mean(values: HostArray) -> Mean:
-        return clustered_mean(values, outcomes.game)
+        """Of values that are not negative, nor is their interval."""
+        found = clustered_mean(values, outcomes.game)
+        return replace(found, low=max(0.0, found.low)) if np.isfinite(found.low) else found
 
     def share(is_so: HostArray) -> Mean:
         return clustered_share(is_so, outcomes.game)

@@ -245,7 +245,8 @@ def _check_compatible(config: Config) -> ResNetConfig:
     game, network = config.game, config.network
     if not isinstance(game, GoConfig) or not isinstance(network, ResNetConfig):
         raise ValueError(
-            f"Leela Zero has AlphaGo Zero's network for Go, not {network.name} for {game.name}"
+            f"Leela Zero has AlphaGo Zero's network for Go (game.name go, network.name "
+            f"{ResNetConfig().name}), not {network.name} for {game.name}"
         )
     wanted = (
         ("game.size of one number", game.size, len(set(game.size)) == 1),

@@ -57,6 +57,25 @@ def parse_network_name(text: str) -> NetworkName | None:
     return NetworkName("checkpoint", name, query) if name and path.is_dir() else None
 
 
+def describe_unknown(name: str) -> str:
+    """Return why `name`, without a kind, is no network (`parse_network_name`)."""
+    if Path(name).is_file():
+        return f"{name!r} is a file, but not that of a network"
+    return (
+        f"there is no directory {name!r}, and the networks that ship are {', '.join(list_names())}"
+    )
+
+
+def check_directory(workdir: Path) -> None:
+    """Raise ValueError if there is no directory `workdir` of a run or an exported network."""
+    if workdir.is_dir():
+        return
+    if workdir.exists():
+        raise ValueError(f"{workdir} is a file, not the directory of a run or a network")
+    hint = f"; the network that ships is model:{workdir}" if str(workdir) in list_names() else ""
+    raise ValueError(f"there is no directory {workdir}{hint}")
+
+
 def find_directory(text: str) -> Path:
     """Return the directory of a network that ships or that of a run or of an exported network,
     whether it is there or not.

@@ -20,8 +20,13 @@ from azero.games.game import Game
 from azero.games.settings import GameConfig
 from azero.interop.leela import read_leela, read_leela_settings
 from azero.interop.onnx_file import Backend, OnnxNetwork
-from azero.models.naming import NetworkName, parse_network_name
-from azero.models.registry import find_network, list_names
+from azero.models.naming import (
+    NetworkName,
+    check_directory,
+    describe_unknown,
+    parse_network_name,
+)
+from azero.models.registry import find_network
 from azero.networks.network import Network
 from azero.players.alphago2016 import FORM as APV_FORM
 from azero.players.alphago2016 import ApvSpec, apv_config, load_apv, parse_apv
@@ -229,8 +234,7 @@ def _known(text: str) -> str:
     """Return why a text names no network."""
     if ":" in text:
         return "it is of none of the forms"
-    name, known = text.partition("?")[0], ", ".join(list_names())
-    return f"there is no directory {name!r}, and the networks that ship are {known}"
+    return describe_unknown(text.partition("?")[0])
 
 
 def _options(text: str, named: NetworkName) -> dict[str, Any]:
@@ -290,9 +294,8 @@ def resolve(spec: ThinkerSpec) -> tuple[ThinkerSpec, Config]:
         config = read_leela_settings(spec.file)
     elif isinstance(spec, RandomNetSpec):
         config = spec.config
-    elif not spec.workdir.is_dir():
-        raise ValueError(f"there is no directory {spec.workdir}")
     else:
+        check_directory(spec.workdir)
         iteration, config = load_settings(spec.workdir, spec.iteration)
         spec = dataclasses.replace(spec, iteration=iteration)
     return spec, with_symmetries(config, spec.symmetries)
@@ -407,8 +410,7 @@ def _load(spec: NetworkSpec, rules: GameConfig | None) -> tuple[Config, Game, Ne
 def _read_variables(spec: NetworkSpec) -> tuple[PyTree, Config]:
     """Return the variables of a network and the settings that it was made with."""
     if isinstance(spec, CheckpointSpec):
-        if not spec.workdir.is_dir():
-            raise ValueError(f"there is no directory {spec.workdir}")
+        check_directory(spec.workdir)
         return load_variables(spec.workdir, spec.iteration)
     if isinstance(spec, LeelaSpec):
         return read_leela(spec.file)

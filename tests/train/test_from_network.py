@@ -72,7 +72,7 @@ def test_a_network_that_does_not_fit_is_refused(tmp_path, learned, capsys) -> No
 
 
 def test_there_is_no_network(tmp_path, learned, capsys) -> None:
-    with pytest.raises(CheckpointError, match="nothing has no checkpoint"):
+    with pytest.raises(CheckpointError, match="nothing is not there"):
         begin(without_learning(), tmp_path / "run", tmp_path / "nothing")
     with pytest.raises(SystemExit) as end:
         main(load("sl9"), ["--from-network", str(learned), "--workdir", str(tmp_path / "sl")])

@@ -92,8 +92,8 @@ def workdir(data, tmp_path_factory) -> Path:
         pytest.param("tree", 0.1, marks=pytest.mark.slow),
     ],
 )
-def test_the_networks_of_2016_learn_in_two_iterations(part, least, data, tmp_path):
-    settings = load_overlay(CONFIGS / f"alphago2016_{part}.toml", tiny(2))
+def test_the_networks_of_2016_learn_in_a_few_iterations(part, least, data, tmp_path):
+    settings = load_overlay(CONFIGS / f"alphago2016_{part}.toml", tiny(8 if part == "value" else 2))
     # What the file says of the learner is for long runs.
     settings = dataclasses.replace(
         settings,
@@ -102,15 +102,14 @@ def test_the_networks_of_2016_learn_in_two_iterations(part, least, data, tmp_pat
         ),
     )
     assert learn(settings, tmp_path, data) == 0
-    first, last = (
-        json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()
-    )
+    lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    first, *others, last = map(json.loads, lines)
     _, kept = load_variables(tmp_path / "checkpoint")
     assert kept.network.name == f"{part}2016" and kept.game.planes == settings.game.planes
     if part == "value":
-        assert last["value_loss"] < first["value_loss"] and last["policy_loss"] == pytest.approx(
-            np.log(82)
-        )
+        losses = [row["value_loss"] for row in (first, *others, last)]  # of 320 positions each
+        assert np.mean(losses[4:]) < np.mean(losses[:2])
+        assert last["policy_loss"] == pytest.approx(np.log(82))
     else:
         assert last["policy_loss"] < first["policy_loss"] - least
 

@@ -19,8 +19,7 @@ from azero.engines.web.app import Application
 from azero.engines.web.connection import Connection
 from azero.engines.web.guard import LOOPBACK, Guard
 from azero.engines.web.limits import WebLimits
-from azero.models.naming import parse_network_name
-from azero.models.registry import list_names
+from azero.models.naming import describe_unknown, parse_network_name
 
 PORT = 8361
 """Default port: not registered (IANA); a choice."""
@@ -56,10 +55,7 @@ def serve(
         token = secrets.token_urlsafe(24)
     for name in names:
         if ":" not in name and parse_network_name(name) is None:  # reported before JAX is loaded
-            known = ", ".join(list_names())
-            raise ValueError(
-                f"there is no directory {name!r}, and the networks that ship are {known}"
-            )
+            raise ValueError(describe_unknown(name))
     limits = limits or WebLimits()
     bound = _bind(host, port)
     application = Application(tuple(names), limits)

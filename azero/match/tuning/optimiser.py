@@ -12,6 +12,7 @@ Every proposal is a function of the seed, its number and the results before it.
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import warnings
 from collections.abc import Sequence
@@ -58,11 +59,7 @@ class Posterior:
     """The process given observations."""
 
     def __init__(self, observations: Sequence[Observation]) -> None:
-        """Fit the kernel by maximum likelihood.
-
-        Raises:
-          ValueError: scikit-learn is not installed.
-        """
+        """Fit the kernel by maximum likelihood."""
         elos = np.array([one.elo for one in observations])
         noise = np.array([one.deviation for one in observations]) / _UNIT
         self._points = np.stack([one.point for one in observations])
@@ -107,12 +104,16 @@ class Posterior:
         return np.concatenate([spread, near, self._points])
 
 
+def check_installed() -> None:
+    """Raise ValueError if scikit-learn is not installed."""
+    if importlib.util.find_spec("sklearn") is None:
+        raise ValueError("azero tune needs scikit-learn: pip install 'azero[tune]'")
+
+
 def _make_process(dimensions: int, noise: np.ndarray) -> Any:
-    try:
-        from sklearn.gaussian_process import GaussianProcessRegressor
-        from sklearn.gaussian_process.kernels import ConstantKernel, Matern
-    except ImportError:
-        raise ValueError("azero tune needs scikit-learn: pip install 'azero[tune]'") from None
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import ConstantKernel, Matern
+
     kernel = ConstantKernel(1.0, _AMPLITUDES) * Matern([0.5] * dimensions, _LENGTHS, nu=2.5)
     return GaussianProcessRegressor(
         kernel, alpha=noise, n_restarts_optimizer=_RESTARTS, random_state=0

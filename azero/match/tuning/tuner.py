@@ -29,7 +29,7 @@ from azero.match.matches import play_match
 from azero.match.request import MatchRequest
 from azero.match.score import NORMAL_95, MatchResult, Tally
 from azero.match.sides import check_players
-from azero.match.tuning.optimiser import Observation, Posterior, elo_of, propose
+from azero.match.tuning.optimiser import Observation, Posterior, check_installed, elo_of, propose
 from azero.match.tuning.request import TuneRequest
 from azero.match.tuning.space import Parameter, parse_parameter, point_of, values_of, with_values
 from azero.players.searches import WHOLE_CONSTANTS
@@ -78,6 +78,7 @@ def tune(
       KeyboardInterrupt: it was stopped; the message says what is kept.
     """
     console = console or make_console()
+    check_installed()
     space = [parse_parameter(text, _WHOLE) for text in request.parameter]
     for end in (0.0, 1.0):  # an error in the command leaves no directory
         player = with_values(request.player, space, values_of(space, np.full(len(space), end)))
