@@ -255,7 +255,10 @@ class Checkpointer:
         leaves, name = record["leaves"], f"checkpoint {iteration} in {self.directory}"
         refused, allowed = settings_changes(record["config"], self._config)
         if refused:
-            raise CheckpointError(f"{name} does not fit the settings: {'; '.join(refused)}")
+            raise CheckpointError(
+                f"{name} does not fit the settings: {'; '.join(refused)}; for a new run choose "
+                "another --workdir"
+            )
         wanted = leaves_by_path(target)
         if problem := _find_mismatch(leaves, wanted):
             raise CheckpointError(f"{name} does not fit the run: {problem}")

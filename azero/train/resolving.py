@@ -13,6 +13,8 @@ from azero.checkpoint.record import format_changes
 from azero.config import to_dict
 from azero.data import run_files as files
 from azero.data.files import write_atomic
+from azero.games.positions import read_positions
+from azero.games.settings import GameConfig
 from azero.networks.make import resolve
 from azero.networks.settings import ConvolutionalConfig, LinearConfig
 from azero.settings import Config, from_dict
@@ -68,7 +70,7 @@ def _resolve(config: Config, workdir: Path) -> Config:
         source = str(workdir / files.CONFIG)
         network = from_dict({"network": earlier}, config, source=source).network
     if config.game.start_positions is not None:
-        _keep_start_positions(Path(config.game.start_positions), workdir / START_POSITIONS)
+        _keep_start_positions(config.game, workdir / START_POSITIONS)
     if isinstance(network, LinearConfig):
         config = _without_symmetries(config)
     return dataclasses.replace(config, network=resolve(network))
@@ -84,13 +86,15 @@ def _without_symmetries(config: Config) -> Config:
     )
 
 
-def _keep_start_positions(given: Path, kept: Path) -> None:
+def _keep_start_positions(game: GameConfig, kept: Path) -> None:
     """Copy the file of start positions into the run's directory.
 
     Raises:
-      ValueError: the file cannot be read, or it is not what it was when the run began.
+      ValueError: the file cannot be read, a line is wrong, or it is not what it was when the run
+        began.
       StorageError: it cannot be written.
     """
+    given = Path(game.start_positions or "")
     if kept.exists() and not given.exists():
         return
     try:
@@ -98,6 +102,7 @@ def _keep_start_positions(given: Path, kept: Path) -> None:
     except OSError as error:
         raise ValueError(f"cannot read the start positions in {given}: {error.strerror}") from error
     if not kept.exists():
+        read_positions(game.build(), given)  # what is refused is not kept
         write_atomic(kept, [content])
     elif kept.read_bytes() != content:
         problem = f"the start positions in {given} have changed since the run started"

@@ -85,6 +85,9 @@ def test_a_run_keeps_its_start_positions(tmp_path: Path) -> None:
         ValueError, match=r"cannot read the start positions in .*positions\.txt: No such file"
     ):
         resolve_settings(from_file(path), workdir)
+    path.write_text("gl1/3/3/1L1 b 2c2eG 3\nno position\n")
+    with pytest.raises(ValueError, match=rf"{path}, line 2"):
+        resolve_settings(from_file(path), workdir)
     path.write_text("gl1/3/3/1L1 b 2c2eG 3\n")
     resolve_settings(from_file(path), workdir)
     path.write_text("1l1/+C2/3/1L1 w 2Ge 2\n")
