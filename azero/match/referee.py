@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from azero.games.game import Game
 from azero.players.player import RESIGN, Clock, Decision, Move, Player, PlayerError, Position
@@ -115,11 +118,20 @@ def play_game(
                     return finish(f"{names[mover]} resigns", mover)
             decisions.append(decision)
             move, position = Move(position, decision.action), position.play(decision.action)
+            if len(observers) == 2:
+                position = _without_passes(position)
             for asked in observers:
                 players[asked].observe(move)
     except PlayerError as error:
         return finish(f"{names[asked]}: {error}", asked, failed=True)
     return finish(PLAYED_OUT, None)
+
+
+def _without_passes(position: Position) -> Position:
+    """Return a position of Go in which a pass does not end the game: that before it was none of the
+    player's own."""
+    state = dataclasses.replace(position.state, num_passes=np.int32(0))
+    return Position.of_state(position.game, state, position.actions)
 
 
 class _Timekeeper:

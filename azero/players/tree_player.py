@@ -427,9 +427,14 @@ class TreePlayer:
         self, position: Position, restriction: Restriction | None
     ) -> tuple[int, float] | None:
         """Return the pass and the value of the game for the side to move if the pass ends it: in Go
-        after the opponent's."""
+        after the opponent's.
+
+        An opponent that passes early gives free moves, and is not beaten by a pass.
+        """
         game = self.game
         if not isinstance(game, Go):
+            return None
+        if 3 * len(position.actions) < math.prod(game.board_shape):
             return None
         action = game.num_actions - 1
         if restriction is not None and not restriction.first_moves(position)[action]:

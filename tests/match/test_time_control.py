@@ -113,6 +113,15 @@ def test_white_passes_while_black_has_free_moves():
     assert black.seen[:3] == ["pass"] * 3
 
 
+def test_a_pass_after_one_that_was_a_free_move_does_not_end_the_game():
+    class Passing(Timed):
+        def choose(self, position, clock: Clock) -> Decision:
+            return Decision(25) if len(position.actions) == 2 else super().choose(position, clock)
+
+    record = play_game(make("go", size=5), Passing("black"), Timed("white"), free_moves=2)
+    assert record.final.actions[:3] == (0, 25, 25) and len(record.final.actions) > 10
+
+
 def test_programs_are_told_the_time():
     def knows(*names):
         return lambda command: command in names

@@ -76,12 +76,15 @@ def test_it_plays_the_win():
 
 
 def test_it_passes_after_a_pass_that_leaves_it_the_winner_and_only_then():
-    game, column = Go(size=5, komi=0.5), [7, 12, 17]
-    for black, white, passes in ((column, [], True), ([], column, False)):
+    game, last = Go(size=5, komi=0.5), 25
+    blacks = [move for point in (2, 7, 12, 17, 22) for move in (point, last)]
+    whites = [move for point in (2, 7, 12, 17) for move in (last, point)]
+    for moves, passes in ((blacks, True), ([*whites, 0, last], False)):
         one = make_player(game, limits=Limits(playouts=8), resign_threshold=None)
-        decision = one.choose(
-            Position.of_state(game, game.setup(black, white, 1)).play(25), Clock()
-        )
+        position = Position.start(game)
+        for move in moves:
+            position = position.play(move)
+        decision = one.choose(position, Clock())
         assert (decision.action == 25, decision.value == 1.0) == (passes, passes)
 
 

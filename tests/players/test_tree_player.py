@@ -367,7 +367,8 @@ class TestChoosing:
 
         limits = Limits(visits=8)
         thinker = player(GO, never_passing, style=PlayStyle(limits=limits))
-        ahead = after([12, 11, PASS], GO)  # White, by komi
+        columns = [12, 11, 7, 6, 17, 16, 2, 1]
+        ahead = after([*columns, PASS], GO)  # White, by komi
         analysis = thinker.think(ahead, limits)
         assert analysis.value == 1.0
         best = analysis.moves[0]
@@ -375,8 +376,10 @@ class TestChoosing:
         assert thinker.choose(ahead, Clock()).action == PASS
         points = ThinkOptions(restriction=Restriction.first_move(range(PASS), 1, GO.num_actions))
         assert PASS not in {move.action for move in thinker.think(ahead, limits, points).moves}
-        behind = after([12, 11, 13, PASS], GO)
+        behind = after([*columns, 22, PASS], GO)
         assert thinker.choose(behind, Clock()).action != PASS
+        early = after([12, 11, PASS], GO)
+        assert thinker.choose(early, Clock()).action != PASS, "a free move, not the end"
 
     def test_it_resigns_after_several_hopeless_moves_in_a_row(self) -> None:
         def hopeless(params: Any, key: jax.Array, states: Any) -> tuple[jax.Array, jax.Array]:

@@ -65,8 +65,7 @@ function openGame(game) {
   state.game = game;
   state.analyses.clear();
   state.chances.clear();
-  state.mistakes = [];
-  state.isReviewed = false;
+  setMistakes([], false);
   board.open(game);
   board.flip(state.wishes.human === "1" && Boolean(game.pieces));
   document.body.dataset.game = game.game;
@@ -83,7 +82,7 @@ function showGame(game) {
   let ply = 0;
   while (ply < state.game.line.length && same(ply)) ply += 1;
   for (const known of [state.analyses, state.chances]) for (const key of [...known.keys()]) if (key > ply) known.delete(key);
-  state.mistakes = state.mistakes.filter((mistake) => mistake.ply <= ply);
+  if (state.mistakes.some((mistake) => mistake.ply > ply)) setMistakes(state.mistakes.filter((mistake) => mistake.ply <= ply), state.isReviewed);
   if (state.game.over && state.game.ply === state.game.line.length) {
     const rate = { 0: 1, 1: 0 }[state.game.winner] ?? 0.5;
     state.chances.set(state.game.ply, { rate });
@@ -99,7 +98,6 @@ function render() {
   board.show(game);
   drawPlayers(state, board, isHumanTurn());
   drawMoveList(game, (ply) => goTo(ply));
-  listMistakes(state, (ply) => { document.querySelector("input[name=overlay][value=moves]").checked = true; goTo(ply - 1); });
   renderAnalysis();
   const isSearching = state.searchKind === "play" || state.searchKind === "review";
   byId("ply").textContent = game.line.length === game.ply ? game.ply : `${game.ply} / ${game.line.length}`;
@@ -270,9 +268,13 @@ function receiveMove(move) {
   if (move.loss >= 0.02) state.mistakes.push(move);
 }
 
+function setMistakes(mistakes, isReviewed) {
+  Object.assign(state, { mistakes, isReviewed });
+  listMistakes(state, (ply) => { document.querySelector("input[name=overlay][value=moves]").checked = true; goTo(ply - 1); });
+}
+
 function startReview() {
-  state.mistakes = [];
-  state.isReviewed = false;
+  setMistakes([], false);
   const progress = byId("review-progress");
   progress.hidden = false;
   progress.max = Math.max(1, state.game.line.length);
@@ -284,9 +286,7 @@ function startReview() {
 function finishReview() {
   byId("review-progress").hidden = true;
   byId("review").textContent = "Review the game";
-  state.mistakes.sort((a, b) => b.loss - a.loss);
-  state.mistakes = state.mistakes.slice(0, 12);
-  state.isReviewed = true;
+  setMistakes(state.mistakes.sort((a, b) => b.loss - a.loss).slice(0, 12), true);
   render();
 }
 
