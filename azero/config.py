@@ -215,11 +215,11 @@ def _read_toml(path: Path) -> dict[str, Any]:
                 f"it has more than {LARGEST_OVERLAY >> 10} KiB, which no settings need"
             )
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError as error:
-        own = ", ".join(sorted(overlay.stem for overlay in OVERLAYS.glob("*.toml")))
-        raise ValueError(f"there is no overlay {path}; azero's own are {own}") from error
     except OSError as error:
-        raise ValueError(f"cannot read the overlay {path}: {error.strerror}") from error
+        own = ", ".join(sorted(overlay.stem for overlay in OVERLAYS.glob("*.toml")))
+        raise ValueError(
+            f"cannot read the overlay {path}: {error.strerror}; azero's own are {own}"
+        ) from error
     except (
         ValueError,
         RecursionError,

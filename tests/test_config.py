@@ -134,9 +134,7 @@ def test_settings_of_other_kinds_that_a_run_of_before_has_stored_are_left_out():
 
 
 def test_a_missing_overlay_is_named(tmp_path):
-    with pytest.raises(
-        ValueError, match=r"there is no overlay .*nowhere.toml; azero's own are .*cpu, "
-    ):
+    with pytest.raises(ValueError, match=r"cannot read the overlay .*nowhere.toml: No such file"):
         load_overlay(tmp_path / "nowhere.toml", Config())
 
 
@@ -325,5 +323,5 @@ def test_own_overlays_are_known_by_name(name: str, tmp_path: Path, monkeypatch) 
     (tmp_path / "cpu.toml").write_text("[run]\nseed = 7\n")
     assert load_overlay(Path("cpu.toml"), Config()).run.seed == 7, "files come first"
     for unknown in ("cup", "other/cpu.toml"):
-        with pytest.raises(ValueError, match=f"there is no overlay {unknown}"):
+        with pytest.raises(ValueError, match="cannot read the overlay"):
             load_overlay(Path(unknown), Config())
