@@ -68,7 +68,7 @@ class UciEngine(ServedGame["MoveGame"]):
         self._has_quit = False
         self._megabytes: int | None = None
         self._pending_position: list[str] | None = None
-        """The words of a `position` that arrived before the game was made."""
+        """The words of a `position` that arrived before the network was ready."""
         self._last_position: list[str] = [START]
         """The words of the last `position`."""
         self._search: SearchControl | None = None
@@ -175,15 +175,16 @@ class UciEngine(ServedGame["MoveGame"]):
 
     def _new_game(self, words: list[str]) -> None:
         self._pending_position, self._last_position = None, [START]
-        if not self.is_starting:
+        if self._can_search():
             self.game.new_game()
         self._is_refused = False
 
     def _position(self, words: list[str]) -> None:
-        if self.is_starting:
-            self._pending_position, self._is_refused = words, False
-        else:
+        # Until the network is ready the rules may still be compiling, which `go` must not wait for.
+        if self._can_search():
             self._set_up(words)
+        else:
+            self._pending_position, self._is_refused = words, False
 
     def _set_up(self, words: list[str]) -> None:
         self._pending_position, self._last_position = None, words
@@ -244,7 +245,7 @@ class UciEngine(ServedGame["MoveGame"]):
         waits = map(_patience, requests)
         patience = min((seconds for seconds in waits if seconds is not None), default=None)
         wanted = requests[0].names
-        if not self._wait(search, lambda: not self.is_starting, patience):
+        if not self._wait(search, self._can_search, patience):
             return self._answer_unprepared(wanted)
         from azero.players.notation import as_unfinished
 
@@ -263,8 +264,6 @@ class UciEngine(ServedGame["MoveGame"]):
             seconds = request.thinking_seconds(position, lag)
         is_unlimited = not request.is_limited and self._visits is None
         search.limit(seconds, is_endless=request.is_infinite or is_unlimited)
-        if not self._wait(search, self.game.session.can_think, patience):
-            return self._answer_unprepared(wanted)
         if self._megabytes != self.options[self.dialect.memory]:
             self._megabytes = self.options[self.dialect.memory]
             self.game.session.load_thinker().limit_memory(self._megabytes)
