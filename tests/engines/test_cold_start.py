@@ -274,6 +274,21 @@ def test_readyok_comes_with_the_network_or_its_failure_or_the_next_line(gate, fa
     os.close(source)
 
 
+def test_only_the_first_isready_waits(gate, monkeypatch) -> None:
+    """Programs also send it within a game, whose clock runs (python-chess before each game)."""
+    monkeypatch.setattr(uci_engine, "READY_SECONDS", 0.5)
+    into, source = os.pipe()
+    lines = LineReader(io.FileIO(into, "rb"))
+    engine = UciEngine(UCI, never(gate), lines, LineWriter(io.BytesIO()))
+    spent = []
+    for _ in range(2):
+        began = time.monotonic()
+        engine.handle(InputLine(b"isready"))
+        spent.append(time.monotonic() - began)
+    os.close(source)
+    assert spent[0] >= 0.5 and spent[1] < 0.25
+
+
 def test_readyok_does_not_keep_the_next_line_waiting(gate) -> None:
     sink = io.BytesIO()
     engine = UciEngine(UCI, never(gate), LineReader(io.BytesIO(b"quit\n")), LineWriter(sink))

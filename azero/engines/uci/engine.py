@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 LONGEST_LINE = 1 << 20
 """Bytes of a line; a game of 10,000 moves takes 50,000."""
 READY_SECONDS = 8.0
-"""The longest that `isready` waits for the network; some programs wait ten seconds for readyok."""
+"""The longest that the first `isready` waits for the network; some programs wait ten seconds."""
 PROGRESS_SECONDS = 0.5
 """Time between two reports of a search."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -72,6 +72,8 @@ class UciEngine(ServedGame["MoveGame"]):
         self._last_position: list[str] = [START]
         """The words of the last `position`."""
         self._search: SearchControl | None = None
+        self._ready_end: float | None = None
+        """When `isready` is answered whether the network is ready or not."""
         self._is_refused = False
         """The last position was refused: there is nothing to search until the next one."""
         self._commands: dict[str, Callable[[list[str]], None]] = {
@@ -157,12 +159,15 @@ class UciEngine(ServedGame["MoveGame"]):
         self._say(f"{self.dialect.name}ok")
 
     def _is_ready(self, words: list[str]) -> None:
-        """Answer when the network is ready, at READY_SECONDS or at further input at the latest.
+        """Answer when the network is ready, READY_SECONDS after the first `isready` or at further
+        input at the latest.
 
-        No clock runs until then; a search that comes before the network is ready waits for it
-        itself.
+        No clock runs at the first one, as in a later one it may; a search that comes before the
+        network is ready waits for it itself.
         """
-        end = time.monotonic() + READY_SECONDS
+        if self._ready_end is None:
+            self._ready_end = time.monotonic() + READY_SECONDS
+        end = self._ready_end
         while self._search is None and not self._can_search() and time.monotonic() < end:
             if self._lines.is_waiting():
                 break
