@@ -108,19 +108,19 @@ def play_game(
                 players[asked].observe(move)
         while not position.is_over:
             asked = mover = position.to_play
-            observers: tuple[int, ...] = (1 - mover,)
-            if mover == 1 and passes > 0:
+            is_free = mover == 1 and passes > 0
+            if is_free:
                 passes -= 1
-                decision, observers = Decision(game.num_actions - 1), (0, 1)
+                decision = Decision(game.num_actions - 1)
             else:
                 decision = timekeeper.ask(mover, players[mover], position)
                 if decision.action == RESIGN:
                     return finish(f"{names[mover]} resigns", mover)
             decisions.append(decision)
             move, position = Move(position, decision.action), position.play(decision.action)
-            if len(observers) == 2:
+            if is_free:
                 position = _without_passes(position)
-            for asked in observers:
+            for asked in (0, 1) if is_free else (1 - mover,):
                 players[asked].observe(move)
     except PlayerError as error:
         return finish(f"{names[asked]}: {error}", asked, failed=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from azero.games.game import Game
 from azero.games.settings import GameConfig
@@ -41,7 +40,8 @@ class LeelaSpec:
     def name(self) -> str:
         """Its name in results."""
         name = self.file.name.removesuffix(".gz").removesuffix(".txt")
-        return ", ".join([f"leela {name}", *spec_words(self)])
+        search = search_words(self.visits, self.search, self.constants, self.symmetries)
+        return ", ".join([f"leela {name}", *search])
 
 
 @dataclass(frozen=True)
@@ -59,37 +59,22 @@ class OnnxSpec:
     def name(self) -> str:
         """Its name in results."""
         how = [] if self.backend == "onnxruntime" else [self.backend]
-        return ", ".join([f"onnx {self.file.stem}", *how, *_visits_words(self.visits)])
+        return ", ".join([f"onnx {self.file.stem}", *how, *search_words(self.visits, None)])
 
 
-class SearchesNetwork(Protocol):
-    """A player with a single network and a choice of searches."""
-
-    @property
-    def visits(self) -> int | None: ...
-
-    @property
-    def search(self) -> str | None: ...
-
-    @property
-    def constants(self) -> Constants: ...
-
-    @property
-    def symmetries(self) -> Symmetries | None: ...
-
-
-def spec_words(spec: SearchesNetwork) -> list[str]:
-    """Return the part of a player's name that describes the search; with 0 visits there is none."""
-    words = _visits_words(spec.visits)
-    words += [] if spec.symmetries is None else [f"symmetries {spec.symmetries}"]
-    if spec.visits == 0:
+def search_words(
+    visits: int | None,
+    search: str | None,
+    constants: Constants = (),
+    symmetries: Symmetries | None = None,
+) -> list[str]:
+    """Return the part of a name that describes the search; with 0 visits there is no search."""
+    words = [] if visits is None else [f"{visits} visits"]
+    words += [] if symmetries is None else [f"symmetries {symmetries}"]
+    if visits == 0:
         return words
-    words += [] if spec.search is None else [spec.search]
-    return [*words, *(f"{name.replace('_', '-')} {value:g}" for name, value in spec.constants)]
-
-
-def _visits_words(visits: int | None) -> list[str]:
-    return [] if visits is None else [f"{visits} visits"]
+    words += [] if search is None else [search]
+    return [*words, *(f"{name.replace('_', '-')} {value:g}" for name, value in constants)]
 
 
 def make_game(name: str, config: Config, rules: GameConfig | None) -> Game:

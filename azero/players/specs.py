@@ -31,7 +31,7 @@ from azero.networks.network import Network
 from azero.players.alphago2016 import FORM as APV_FORM
 from azero.players.alphago2016 import ApvSpec, apv_config, load_apv, parse_apv
 from azero.players.file_specs import FORMS as FILE_FORMS
-from azero.players.file_specs import LeelaSpec, OnnxSpec, load_onnx, make_game, spec_words
+from azero.players.file_specs import LeelaSpec, OnnxSpec, load_onnx, make_game, search_words
 from azero.players.head_estimates import draws_estimator, network_heads
 from azero.players.play_style import PlayStyle
 from azero.players.points import points_estimator
@@ -93,7 +93,8 @@ class CheckpointSpec:
     def name(self) -> str:
         """Its name in results."""
         iteration = [] if self.iteration is None else [f"iteration {self.iteration}"]
-        return ", ".join([self.workdir.name, *iteration, *spec_words(self)])
+        search = search_words(self.visits, self.search, self.constants, self.symmetries)
+        return ", ".join([self.workdir.name, *iteration, *search])
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,8 @@ class RandomNetSpec:
     @property
     def name(self) -> str:
         """Its name in results."""
-        return ", ".join([f"random {self.experiment}", *spec_words(self)])
+        search = search_words(self.visits, self.search, self.constants, self.symmetries)
+        return ", ".join([f"random {self.experiment}", *search])
 
     @property
     def config(self) -> Config:
