@@ -5,8 +5,6 @@ import contextlib
 import html.parser
 import os
 import re
-import shlex
-import subprocess
 import sys
 import urllib.parse
 from collections.abc import Iterator
@@ -128,48 +126,3 @@ def test_the_gallery_has_every_run(site: Path) -> None:
     assert {f"{path.parent.name}.html" for path in runs} <= set(gallery.links)
     assert gallery.text.count("Verdict.") >= 20
     assert (site / "files" / "experiments" / "go9-cpu" / "curves.svg").exists()
-
-
-def lines_of(page: str) -> list[str]:
-    blocks = re.findall(r"^```\n(.*?)^```", (DOCS / page).read_text(), re.M | re.S)
-    return [line for block in blocks for line in block.splitlines()]
-
-
-@pytest.mark.slow
-def test_the_first_network_is_trained_word_by_word(tmp_path: Path) -> None:
-    written = {}
-    for line in lines_of("first-network.md"):
-        command = [sys.executable, "-m", *shlex.split(line)]
-        if command[3] == "web":
-            assert "http://127.0.0.1:" in address_of([*command, "--no-browser"], tmp_path)
-            continue
-        done = subprocess.run(
-            command, cwd=tmp_path, input="quit\n", capture_output=True, text=True, timeout=600
-        )
-        assert done.returncode == 0, f"{line}\n{done.stderr}"
-        written[line] = done.stdout
-    assert len(written) >= 7
-    match = next(text for line, text in written.items() if line.startswith("azero match"))
-    assert re.search(r"\b40 games|draws", match)
-    page = (tmp_path / "tictactoe.html").read_text()
-    assert "Matches with other players" in page
-    assert (tmp_path / "tictactoe-network" / "network.azero").stat().st_size < 100_000
-
-
-def address_of(command: list[str], place: Path) -> str:
-    """Return the line in which a server says its address."""
-    with subprocess.Popen(
-        command, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as server:
-        try:
-            return next(line for line in server.stdout if "http" in line)
-        finally:
-            server.terminate()
-
-
-@pytest.mark.slow
-def test_the_searches_of_the_page_run() -> None:
-    (code,) = re.findall(r"^```python\n(.*?)```", (DOCS / "search.md").read_text(), re.M | re.S)
-    scope: dict[str, object] = {}
-    exec(code, scope)
-    assert scope["name"] == "gumbel" and scope["result"].visits == 32

@@ -1,5 +1,5 @@
-"""The notebooks are what their sources generate, and run from the first cell to the last: learn,
-show, continue, play."""
+"""The notebooks of docs/colab.md are what their sources generate, and run from the first cell to
+the last: learn, show, continue, play."""
 
 import importlib.util
 import json
