@@ -25,6 +25,7 @@ ELSEWHERE = {
     "adding-a-search.md": "tests/test_docs.py",
     "colab.md": "tests/colab/test_notebooks.py",
     "interop.md": "tests/interop/test_interop_page.py",
+    "planning.md": "tests/plan/test_plan.py",
     "python.md": "tests/test_docs.py",
 }
 """Pages whose examples other tests run, which name them."""
@@ -102,15 +103,8 @@ LONG = {
             r"Elo difference|no interval",
             "--games 2",
         ),
-        Example('azero elo matches --anchor "GNU Go 10=0" --plot elo.png', r"GNU Go 10 +0 "),
+        Example('azero elo matches --anchor "GNU Go 10=0" --plot elo.png', r"GNU Go 10\W+0 "),
         Example("azero analyze matches/go5-gnugo10/game0001.sgf go5 --visits 64", r"\.html"),
-    ],
-    "planning.md": [
-        Example(
-            "azero plan --experiment tictactoe --topology v5e:1x1 --search.num-simulations 4",
-            "positions/s",
-            needs="libtpu",
-        )
     ],
     "reliability.md": [
         Example(

@@ -203,20 +203,10 @@ def test_published_games_give_the_length_of_a_game() -> None:
 
 @needs_compiler
 def test_the_command_prints_json_alone_and_progress_elsewhere(tmp_path: Path) -> None:
-    words = [
-        "--experiment",
-        "tictactoe",
-        "--topology",
-        "v5e:1x1",
-        "--price",
-        "1.2",
-        "--json",
-        "--picture",
-        str(tmp_path / "profile.svg"),
-        "--search.num-simulations",
-        "4",
-    ]
-    done = run_plan(*words)
+    shown = "azero plan --experiment tictactoe --topology v5e:1x1 --search.num-simulations 4"
+    assert shown in (Path(__file__).parents[2] / "docs" / "planning.md").read_text()
+    words = [*shown.split()[2:], "--price", "1.2", "--json"]
+    done = run_plan(*words, "--picture", str(tmp_path / "profile.svg"))
     plan = json.loads(done.stdout)
     assert plan["fits"] and set(plan["programs"]) == {
         "fold",
