@@ -280,6 +280,8 @@ def test_two_networks_play_a_game(tmp_path):
     assert game.players == ("go5", "go5 (2)") and game.moves[0] == "C3"
     assert game.winner in game.players and game.result[0] == "BW"[game.winner != "go5"]
     assert game.position.is_over and game.position.game.komi == 3.5
+    with pytest.raises(ValueError, match=r"game.pgn: the format of go is .sgf, not .pgn"):
+        game.save(tmp_path / "game.pgn")
     game.save(tmp_path / "game.sgf")
     assert azero.Position.from_sgf(tmp_path / "game.sgf").actions == game.position.actions
     assert str(game).startswith(f"go5 (Black) against go5 (2) (White): {game.result} after ")

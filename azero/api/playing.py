@@ -56,11 +56,15 @@ class FinishedGame:
         """Write the record to a file.
 
         Raises:
-          ValueError: the game has no common format.
+          ValueError: the game has no common format, or the file's suffix is that of another one.
           OSError: the file cannot be written.
         """
+        name = self.position.game.name
         if self.record is None:
-            raise ValueError(f"there is no common file format for {self.position.game.name}")
+            raise ValueError(f"there is no common file format for {name}")
+        suffix = Path(path).suffix.lower()
+        if suffix in {other for other, _ in RECORDS.values()} - {RECORDS[name][0]}:
+            raise ValueError(f"{path}: the format of {name} is {RECORDS[name][0]}, not {suffix}")
         Path(path).write_text(self.record, encoding="utf-8")
 
 

@@ -34,14 +34,19 @@ from azero.data.records.requests import (
     ShowRequest,
 )
 from azero.engines.source import Source
+from azero.experiment import NAMES, OF_STAGES, load
 from azero.match.request import LadderRequest, MatchRequest, TournamentRequest
 from azero.match.tuning.request import TuneRequest
 
 
-def train(experiment: Positional[str]) -> None:
+def train(
+    experiment: Annotated[
+        Positional[str],
+        tyro.conf.arg(help=f"{', '.join((*NAMES, *OF_STAGES))}; see docs/training.md."),
+    ],
+) -> None:
     """Start or continue an experiment; the same as `python -m azero.experiments.NAME`, whose flags
     may follow."""
-    from azero.experiment import OF_STAGES, load
     from azero.train.main import main as run_main
 
     if experiment in OF_STAGES:
