@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from azero.games.game import Game
+from azero.search.batched.reductions import edge_softmax
 from azero.search.search import LeafFn
 from azero.types import Array, PyTree
 
@@ -21,9 +22,7 @@ positions of 9x9 Go each took twice as long)."""
 
 def masked_priors(logits: Array, legal_mask: Array) -> Array:
     """Return the softmax of `logits` over the legal moves, ILLEGAL elsewhere: float32[..., A]."""
-    probabilities = jax.nn.softmax(
-        jnp.where(legal_mask, logits.astype(jnp.float32), -jnp.inf), axis=-1
-    )
+    probabilities = edge_softmax(jnp.where(legal_mask, logits.astype(jnp.float32), -jnp.inf))
     return jnp.where(legal_mask, probabilities, ILLEGAL)
 
 

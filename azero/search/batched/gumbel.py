@@ -24,6 +24,7 @@ import numpy as np
 
 from azero.games.game import Game
 from azero.search.batched.evaluation import evaluate_roots, masked_priors
+from azero.search.batched.reductions import edge_max, edge_sum
 from azero.search.batched.tree import (
     Edges,
     Tree,
@@ -94,9 +95,9 @@ def completed_qvalues(edges: Edges) -> Array:
     visited = edges.visits > 0.0
     qvalues = edges.qvalues(unvisited=0.0)
     priors = jnp.where(visited, jnp.maximum(edges.priors, _TINY), 0.0)
-    prior_sum = jnp.maximum(jnp.sum(priors, axis=-1), _TINY)
-    weighted = jnp.sum(priors * qvalues, axis=-1) / prior_sum
-    total = jnp.sum(edges.visits, axis=-1)
+    prior_sum = jnp.maximum(edge_sum(priors), _TINY)
+    weighted = edge_sum(priors * qvalues) / prior_sum
+    total = edge_sum(edges.visits)
     mixed = (edges.raw_value + total * weighted) / (1.0 + total)
     return jnp.where(visited, qvalues, mixed[..., None])
 
@@ -104,16 +105,19 @@ def completed_qvalues(edges: Edges) -> Array:
 def sigma(edges: Edges, c_visit: float, c_scale: float) -> Array:
     """Return (c_visit + max_b N_b) c_scale q of the completed Q-values, with q in [0, 1]:
     float32[..., A] (GUM equation 8)."""
-    scale = (c_visit + jnp.max(edges.visits, axis=-1, keepdims=True)) * c_scale
+    scale = (c_visit + edge_max(edges.visits)[..., None]) * c_scale
     return scale * (0.5 * (completed_qvalues(edges) + 1.0))
 
 
 def interior_score(edges: Edges, c_visit: float, c_scale: float) -> Array:
     """Return pi'(a) - N(a) / (1 + sum_b N_b), whose argmax visits moves in proportion to pi':
     float32[..., A] (GUM equation 14)."""
-    logits = jnp.log(jnp.maximum(edges.priors, _TINY)) + sigma(edges, c_visit, c_scale)
-    improved = jax.nn.softmax(jnp.where(edges.legal_mask(), logits, -jnp.inf), axis=-1)
-    return improved - edges.visits / (1.0 + jnp.sum(edges.visits, axis=-1, keepdims=True))
+    legal, exponent = edges.legal_mask(), sigma(edges, c_visit, c_scale)
+    highest = edge_max(jnp.where(legal, exponent, -jnp.inf))[..., None]
+    # exp(log P + sigma) without the logarithm
+    powers = jnp.where(legal, jnp.maximum(edges.priors, _TINY) * jnp.exp(exponent - highest), 0.0)
+    improved = powers / edge_sum(powers)[..., None]
+    return improved - edges.visits / (1.0 + edge_sum(edges.visits)[..., None])
 
 
 def make_gumbel(config: GumbelConfig, game: Game, leaf: LeafFn) -> SearchFn:

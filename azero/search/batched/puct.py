@@ -11,6 +11,7 @@ import jax.numpy as jnp
 
 from azero.games.game import Game
 from azero.search.batched.evaluation import ILLEGAL, evaluate_roots, masked_priors
+from azero.search.batched.reductions import edge_sum
 from azero.search.batched.reuse import continue_trees
 from azero.search.batched.tree import (
     Edges,
@@ -54,7 +55,7 @@ def alphago_zero_terms(
     that tie open; here the prior breaks it: the sum counts as at least one. Later visits follow the
     printed formula.
     """
-    total = jnp.maximum(jnp.sum(edges.visits, axis=-1, keepdims=True), 1.0)
+    total = jnp.maximum(edge_sum(edges.visits)[..., None], 1.0)
     scale = alphago_zero_scale(total, c_puct, jnp)
     return edges.qvalues(unvisited), scale
 
@@ -67,7 +68,7 @@ def alphazero_terms(
     The visits of the parent count its own evaluation. (The pseudocode leaves it out at the root
     only, where all moves then tie in the first simulation; here the root is like any other node.)
     """
-    total = jnp.sum(edges.visits, axis=-1, keepdims=True)
+    total = edge_sum(edges.visits)[..., None]
     scale = alphazero_scale(total, pb_c_base, pb_c_init, jnp)
     return 0.5 * (edges.qvalues(unvisited) + 1.0), scale
 
@@ -91,7 +92,7 @@ def make_terms(config: PuctConfig, is_root: bool = False) -> TermsFn:
 
     def unvisited_value(edges: Edges) -> Array:
         """Return float32[..., 1]."""
-        explored = jnp.sum(jnp.where(edges.visits > 0.0, edges.priors, 0.0), axis=-1)
+        explored = edge_sum(jnp.where(edges.visits > 0.0, edges.priors, 0.0))
         value: Array = reduced_value(node_value(edges), explored, reduction, jnp)
         return value[..., None]
 
@@ -103,7 +104,7 @@ def make_terms(config: PuctConfig, is_root: bool = False) -> TermsFn:
         factor = deviation_factor(
             node_value(edges),
             edges.squares + edges.raw_value**2,
-            1.0 + jnp.sum(edges.visits, axis=-1),
+            1.0 + edge_sum(edges.visits),
             config.variance_scale,
             config.stdev_prior,
             config.stdev_prior_weight,
@@ -140,7 +141,7 @@ def make_score(config: PuctConfig, is_root: bool = False) -> ScoreFn:
 def forced_visits(edges: Edges, factor: float) -> Array:
     """Return n_forced = sqrt(k P(c) sum_b N_b), k the `factor`: float32[..., A] (KG section
     3.2)."""
-    total = jnp.sum(edges.visits, axis=-1, keepdims=True)
+    total = edge_sum(edges.visits)[..., None]
     return jnp.sqrt(factor * jnp.maximum(edges.priors, 0.0) * total)
 
 

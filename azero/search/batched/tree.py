@@ -38,6 +38,7 @@ from azero.search.batched.evaluation import (
     num_chunks,
     play_and_evaluate,
 )
+from azero.search.batched.reductions import edge_max, edge_sum
 from azero.search.batched.rows import (
     add,
     change_below_root,
@@ -170,9 +171,10 @@ def _first_best(scores: Array) -> Array:
     Without the barrier it would compute the scores twice, and their last bits might differ.
     """
     scores = jax.lax.optimization_barrier(scores)
-    is_best = scores == jnp.max(scores, axis=-1, keepdims=True)
-    edge = jax.lax.broadcasted_iota(jnp.int32, scores.shape, scores.ndim - 1)
-    return jnp.min(jnp.where(is_best, edge, scores.shape[-1] - 1), axis=-1)
+    is_best = scores == edge_max(scores)[..., None]
+    edge = jax.lax.broadcasted_iota(jnp.float32, scores.shape, scores.ndim - 1)
+    last = scores.shape[-1] - 1.0
+    return (last - edge_max(jnp.where(is_best, last - edge, 0.0))).astype(jnp.int32)
 
 
 def init_tree(
@@ -222,43 +224,87 @@ def edge_width(game: Game, width: int | None = None) -> int:
     return min(game.max_legal_actions if width is None else width, game.num_actions)
 
 
-def read_edges(tree: Tree, node: Array) -> Edges:
-    """Return the edges of nodes int32[B, L]."""
-    visits = read_rows(tree.visits, node).astype(jnp.float32)
+def read_edges(tree: Tree, row: Array) -> Edges:
+    """Return the edges of the nodes in rows int32[...], which are in bounds."""
+
+    def read(array: Array) -> Array:
+        return array.at[row].get(mode="promise_in_bounds")
+
     return Edges(
-        read_rows(tree.priors, node),
-        visits,
-        read_rows(tree.value_sums, node),
-        read_rows(tree.raw_values, node),
-        None if tree.squares is None else read_rows(tree.squares, node),
+        read(tree.priors),
+        read(tree.visits).astype(jnp.float32),
+        read(tree.value_sums),
+        read(tree.raw_values),
+        None if tree.squares is None else read(tree.squares),
     )
 
 
 def descend(tree: Tree, edge: Array, valid: Array, score: ScoreFn, max_depth: int) -> Path:
     """Follow edges int32[B, L] of the root, in the lanes `valid` bool[B, L], and then the selection
     rule `score`, to the first edge that leaves the tree, or to paths of `max_depth` edges."""
-
-    class Carry(NamedTuple):
-        node: Array
-        edge: Array
-        child: Array
-        depth: Array
-
-    def unfinished(carry: Carry) -> Array:
-        return jnp.any(carry.child >= 0) & (carry.depth < max_depth)
-
-    def follow(carry: Carry) -> Carry:
-        inside = carry.child >= 0
-        node = jnp.where(inside, carry.child, carry.node)
-        edges = read_edges(tree, node)
-        edge = jnp.where(inside, best_legal(score(edges), edges), carry.edge)
-        child = jnp.where(inside, read_entry(tree.children, node, edge), carry.child)
-        return Carry(node, edge, child, carry.depth + 1)
-
     root = jnp.full_like(edge, ROOT)
     child = jnp.where(valid, read_entry(tree.children, root, edge), UNVISITED)
-    end = jax.lax.while_loop(unfinished, follow, Carry(root, edge, child, jnp.ones((), jnp.int32)))
-    return Path(end.node, end.edge, end.child, valid)
+    start = Path(root, edge, child, valid)
+
+    def unfinished(carry: tuple[Path, Array]) -> Array:
+        path, depth = carry
+        return jnp.any(path.child >= 0) & (depth < max_depth)
+
+    def follow(carry: tuple[Path, Array]) -> tuple[Path, Array]:
+        path, depth = carry
+        path = jax.lax.platform_dependent(
+            tree,
+            path,
+            cpu=functools.partial(_follow_in_blocks, score),
+            default=functools.partial(_follow, score),
+        )
+        return path, depth + 1
+
+    return jax.lax.while_loop(unfinished, follow, (start, jnp.ones((), jnp.int32)))[0]
+
+
+def _follow(score: ScoreFn, tree: Tree, path: Path) -> Path:
+    """Go on by one edge in the lanes that are inside the tree."""
+    inside = path.child >= 0
+    node = jnp.where(inside, path.child, path.node)
+    edges = read_edges(tree, node_rows(node))
+    edge = jnp.where(inside, best_legal(score(edges), edges), path.edge)
+    child = jnp.where(inside, read_entry(tree.children, node, edge), path.child)
+    return path._replace(node=node, edge=edge, child=child)
+
+
+BLOCK = 32
+"""Lanes that a CPU scores together."""
+
+
+def _follow_in_blocks(score: ScoreFn, tree: Tree, path: Path) -> Path:
+    """Do the same for a CPU: only the lanes inside the tree are scored, BLOCK at a time. Most
+    descents are short, and the longest of many decides how often all are followed."""
+    batch, lanes = path.node.shape
+    size = batch * lanes
+    inside = (path.child >= 0).reshape(size)
+    room = -(-size // BLOCK) * BLOCK
+    order = jnp.nonzero(inside, size=room, fill_value=size)[0].astype(jnp.int32)
+
+    def follow(number: Array, ends: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        nodes, edges, children = ends
+        lane = jax.lax.dynamic_slice(order, (number * BLOCK,), (BLOCK,))
+        node = jnp.maximum(children.at[lane].get(mode="fill", fill_value=ROOT), ROOT)
+        row = node * batch + jnp.minimum(lane, size - 1) // lanes
+        of_node = read_edges(tree, row)
+        edge = best_legal(score(of_node), of_node)
+        child = tree.children.at[row, edge].get(mode="promise_in_bounds").astype(jnp.int32)
+
+        def write(array: Array, new: Array) -> Array:
+            return array.at[lane].set(new, mode="drop", unique_indices=True)
+
+        return write(nodes, node), write(edges, edge), write(children, child)
+
+    ends = tuple(array.reshape(size) for array in (path.node, path.edge, path.child))
+    blocks = -(-jnp.sum(inside, dtype=jnp.int32) // BLOCK)
+    node, edge, child = jax.lax.fori_loop(0, blocks, follow, ends)
+    node, edge, child = (array.reshape(batch, lanes) for array in (node, edge, child))
+    return Path(node, edge, child, path.valid)
 
 
 def expand(
@@ -274,18 +320,23 @@ def expand(
     """
     batch, lanes = path.node.shape
 
-    def flat(array: Array) -> Array:
-        return array.reshape(batch * lanes, *array.shape[2:])
+    def in_rows(array: Array) -> Array:
+        """Return [B, L] in the order of the tree's rows, [L B]."""
+        return array.swapaxes(0, 1).reshape(lanes * batch)
 
-    def write(array: Array, new: Array) -> Array:
-        by_lane = new.reshape(batch, lanes, *array.shape[1:]).swapaxes(0, 1)
-        rows = by_lane.reshape(lanes * batch, *array.shape[1:]).astype(array.dtype)
+    def by_game(array: Array) -> Array:
+        return array.reshape(lanes, batch).swapaxes(0, 1)
+
+    def write(array: Array, rows: Array) -> Array:
+        rows = rows.astype(array.dtype)
         if array.shape == tree.priors.shape:
             rows = in_row_order(rows)
         return jax.lax.dynamic_update_slice(array, rows, (slot * batch, *([0] * (array.ndim - 1))))
 
-    before = jax.tree.map(lambda array: flat(read_rows(array, path.node)), tree.states)
-    action = flat(path.edge if tree.moves is None else read_entry(tree.moves, path.node, path.edge))
+    row = in_rows(node_rows(path.node))
+    before = jax.tree.map(lambda array: array.at[row].get(mode="promise_in_bounds"), tree.states)
+    action = path.edge if tree.moves is None else read_entry(tree.moves, path.node, path.edge)
+    action = in_rows(action)
     at_once, in_chunks = (
         functools.partial(how, game, leaf, tree.priors.shape[-1])
         for how in (play_and_evaluate, evaluate_in_chunks)
@@ -294,7 +345,7 @@ def expand(
     new = jax.lax.platform_dependent(params, key, before, action, cpu=on_cpu, default=at_once)
 
     new_child = jnp.where(
-        new.terminal.reshape(batch, lanes), TERMINAL, slot + jnp.arange(lanes, dtype=jnp.int32)
+        by_game(new.terminal), TERMINAL, slot + jnp.arange(lanes, dtype=jnp.int32)
     )
     child = jnp.where(path.child == UNVISITED, new_child, path.child)
     parent = jnp.where((child >= 0) & (path.child == UNVISITED), path.node, ROOT)
@@ -307,13 +358,13 @@ def expand(
         states=jax.tree.map(write, tree.states, new.states),
         players=write(tree.players, new.players),
         raw_values=write(tree.raw_values, new.values),
-        parents=write(tree.parents, parent),
-        edges=write(tree.edges, path.edge),
+        parents=write(tree.parents, in_rows(parent)),
+        edges=write(tree.edges, in_rows(path.edge)),
         moves=None if tree.moves is None or new.moves is None else write(tree.moves, new.moves),
         children=change_roots(children, path.edge, path.valid & is_root, child, replace),
         priors=write(tree.priors, new.priors),
     )
-    return tree, (new.values * (1.0 - 2.0 * new.players.astype(jnp.float32))).reshape(batch, lanes)
+    return tree, by_game(new.values * (1.0 - 2.0 * new.players.astype(jnp.float32)))
 
 
 def backup(tree: Tree, path: Path, value: Array) -> Tree:
@@ -410,9 +461,7 @@ def root_edge_of(tree: Tree, action: Array) -> Array:
 def node_value(edges: Edges) -> Array:
     """Return float32[...]: the mean of the node's own evaluation and of all values backed up
     through it, for its side to move."""
-    return (edges.raw_value + jnp.sum(edges.value_sums, axis=-1)) / (
-        1.0 + jnp.sum(edges.visits, axis=-1)
-    )
+    return (edges.raw_value + edge_sum(edges.value_sums)) / (1.0 + edge_sum(edges.visits))
 
 
 def best_child_value(edges: Edges, action: Array) -> Array:

@@ -224,8 +224,8 @@ def test_no_loop_copies_the_tree(name: str) -> None:
 def test_whole_rows_make_the_tree_that_single_edges_make(
     changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a TPU runs, run here: every array equal to the last bit, lanes that meet in the root's
-    row included."""
+    """What a TPU runs, run here: the same visits and nodes, lanes that meet in the root's row
+    included, and numbers that differ by the order of sums alone."""
     game = RandomTree(num_actions=16, legal_share=0.5, extra_turns=True)
     roots = jax.vmap(game.init)(jnp.arange(8))
 
@@ -241,7 +241,8 @@ def test_whole_rows_make_the_tree_that_single_edges_make(
     )
     rows = search()
     assert int(np.asarray(edges.tree.parents).max()) > 0
-    jax.tree.map(np.testing.assert_array_equal, rows, edges)
+    for one, other in zip(jax.tree.leaves(rows), jax.tree.leaves(edges), strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-5 * (one.dtype == np.float32), atol=1e-6)
 
 
 @pytest.mark.parametrize("name", OURS)
