@@ -14,10 +14,9 @@ from azero.players.head_estimates import Estimator, Heads
 from azero.types import Array, PyTree
 
 SHARPNESS = 3.0
-"""By which the logits of owners are multiplied for the lead. Networks of self-play expect the
-mistakes of their own games: at the end of games of KataGo on 9x9 the mean |ownership| of `go9` is
-0.92, although the likelier owners alone are 0.6 points from the score on average. Of 1, 1.5, 2 and
-3 the last is closest to the score 0 to 20 moves before the end (tests/players/test_points.py)."""
+"""By which the logits of owners are multiplied for the lead, because networks of self-play expect
+the mistakes of their own games. Chosen on finished games of 9x9, whose score it has to meet
+(tests/players/test_points.py)."""
 
 
 class PointsEstimate(NamedTuple):
