@@ -23,7 +23,6 @@ from azero.cloud.requests import (
 from azero.commands.engines import Player, analysis, gtp, play, uci, usi
 from azero.commands.web import web
 from azero.compilation_cache import use_compilation_cache
-from azero.console.interrupts import keep_interrupts
 from azero.console.standard_output import end_with_reader
 from azero.cores import split_cpu_at_start
 from azero.data.records.requests import (
@@ -375,9 +374,8 @@ def _existing(workdir: Path) -> Path:
 
 
 def main() -> None:
-    """Run the `azero` command; a user's mistake ends in one line and exit status 2, Ctrl-C in one
-    line and 130, and a reader that goes (`| head`) in 141."""
-    keep_interrupts()
+    """Run the `azero` command; a user's mistake ends in one line and exit status 2, and a reader
+    that goes (`| head`) in 141."""
     with end_with_reader():
         run_command()
 
@@ -424,10 +422,3 @@ def run_command() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
-    except KeyboardInterrupt as stop:
-        print(f"azero: {str(stop) or 'stopped'}", file=sys.stderr)
-        sys.exit(130)  # 128 and the number of SIGINT, as shells have it
-
-
-if __name__ == "__main__":
-    main()

@@ -1,28 +1,55 @@
-"""Ctrl-C where Python would lose it."""
+"""Ctrl-C where Python would lose it or crash."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import sys
 import threading
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 _LATER_S = 0.05
 
 
 def keep_interrupts() -> None:
-    """Raise a KeyboardInterrupt again, a moment later, where Python ignores it: in a finaliser or
-    in JAX's callback of the garbage collector, which is often the first Python code to run after a
-    long import or compilation."""
+    """Raise a KeyboardInterrupt a moment later where Python ignores it (in a finaliser or in JAX's
+    callback of the garbage collector, which is often the first Python code to run after a long
+    import or compilation), and where it does harm: in an import, because extension modules that
+    are interrupted while they initialise crash."""
     report = sys.unraisablehook
 
     def raise_again(unraisable: Any) -> None:
         if isinstance(unraisable.exc_value, KeyboardInterrupt):
-            main = threading.main_thread().ident
-            timer = threading.Timer(_LATER_S, signal.pthread_kill, [main, signal.SIGINT])
-            timer.daemon = True
-            timer.start()
+            _interrupt_later()
         else:
             report(unraisable)
 
     sys.unraisablehook = raise_again
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
+
+
+def exit_at_once(status: int) -> NoReturn:
+    """End the process without Python's own end, which waits for background threads, and crashes
+    where one of them is in XLA's compiler."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # a closed pipe or file
+            stream.flush()
+    os._exit(status)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return _interrupt_later()
+        frame = frame.f_back
+    raise KeyboardInterrupt
+
+
+def _interrupt_later() -> None:
+    main = threading.main_thread().ident
+    timer = threading.Timer(_LATER_S, signal.pthread_kill, [main, signal.SIGINT])
+    timer.daemon = True
+    timer.start()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import selectors
 import socket
 import sys
@@ -20,6 +19,7 @@ from typing import Any
 
 import jax
 
+from azero.console.interrupts import exit_at_once
 from azero.heartbeat import repeating
 
 EXIT_INTERRUPTED = 75
@@ -136,10 +136,7 @@ def end_process(status: int) -> None:
     """End a process of several at once: JAX would first wait for the others to end, for minutes.
     Does nothing in a run of one process."""
     if jax.distributed.is_initialized():
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError):
-                stream.flush()
-        os._exit(status)
+        exit_at_once(status)
 
 
 def say(text: str) -> None:

@@ -5,12 +5,12 @@ thread.
 from __future__ import annotations
 
 import contextlib
-import os
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, TimeoutError
 from typing import Generic, TypeVar
+
+from azero.console.interrupts import exit_at_once
 
 T = TypeVar("T")
 WAIT_SECONDS = 0.02
@@ -126,6 +126,4 @@ def exit_if_busy() -> None:
     """End the process at once with status 0 if background work is still running: at exit Python
     would wait for it, or crash."""
     if any(thread.name == _NAME for thread in threading.enumerate()):
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-        os._exit(0)
+        exit_at_once(0)

@@ -16,7 +16,7 @@ from typing import Any
 
 from azero import mesh as mesh_lib
 from azero.checkpoint import CheckpointError, store
-from azero.console.interrupts import keep_interrupts
+from azero.console.interrupts import exit_at_once, keep_interrupts
 from azero.data.files import describe_system_error
 from azero.distributed import EXIT_INTERRUPTED, ProcessLinks, end_process, say
 from azero.memory import explain_exhaustion
@@ -186,8 +186,7 @@ def end_with_status(start: Callable[[], int]) -> None:
             status = start()
     except KeyboardInterrupt:
         say(f"\nazero: stopped; {_CONTINUES}")
-        status = EXIT_INTERRUPTED
-        end_process(status)
+        exit_at_once(EXIT_INTERRUPTED)
     except (ValueError, CheckpointError, FloatingPointError, OSError) as error:
         if os.environ.get("AZERO_TRACEBACK") or isinstance(error, BrokenPipeError):
             raise

@@ -24,3 +24,19 @@ def test_an_interrupt_in_a_callback_of_the_garbage_collector_is_raised_afterward
         gc.collect()
         time.sleep(10)
     signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_in_an_import_is_raised_after_it(monkeypatch, tmp_path):
+    """Modules in C that are interrupted while they initialise crash."""
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    monkeypatch.syspath_prepend(tmp_path)
+    slow = "import signal\nsignal.raise_signal(signal.SIGINT)\nfor _ in range(9): pass\n"
+    (tmp_path / "interrupted.py").write_text(f"{slow}IS_COMPLETE = True\n")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs
+    keep_interrupts()
+    with pytest.raises(KeyboardInterrupt):
+        import interrupted
+
+        time.sleep(10)
+    signal.signal(signal.SIGINT, before)
+    assert interrupted.IS_COMPLETE
