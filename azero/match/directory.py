@@ -164,6 +164,8 @@ def _result(summary: MatchSummary, verdict: str | None) -> dict[str, Any]:
         "score_disagreements": summary.disagreements,
         "repeated_games": summary.repeats,
         "different_games": dataclasses.asdict(summary.different.total),
+        "different_as_first_mover": dataclasses.asdict(summary.different.first),
+        "different_as_second_mover": dataclasses.asdict(summary.different.second),
         "sprt": verdict,
     }
 

@@ -614,6 +614,34 @@ def test_a_match_of_a_former_version_goes_on_as_it_was_played() -> None:
     assert restore_side(other, other.facts, was_at_once=False) == other
 
 
+def test_results_are_rated_where_the_games_are_gone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quiet = Console(file=io.StringIO())
+    play(request("corner", "pass", 6, out=tmp_path / "counted"))
+    fit = rate([tmp_path], {}, console=quiet)
+    (tmp_path / "counted" / "games.jsonl").unlink()
+    assert rate([tmp_path], {}, console=quiet) == fit, "repeated games count once, as before"
+    # Former versions did not count different games by colour.
+    (tmp_path / "former").mkdir()
+    facts = read_match(tmp_path / "counted")
+    facts["result"] = {
+        name: value for name, value in facts["result"].items() if "different" not in name
+    }
+    (tmp_path / "former" / "match.json").write_text(json.dumps(facts))
+    assert len(read_results(tmp_path, [])) == 1
+    rate([tmp_path], {}, console=quiet)
+    assert "former: 4 of its games repeat others and do not count" in capsys.readouterr().err
+    with pytest.raises(ValueError, match=r"nothing to rate: .*games.jsonl, which says whose"):
+        rate([tmp_path / "former"], {})
+    facts["command"]["temperature_moves"] = 4
+    (tmp_path / "former" / "match.json").write_text(json.dumps(facts))
+    assert read_results(tmp_path / "former")[0].result.total == Tally(wins=6)
+    (tmp_path / "former" / "match.json").write_text(json.dumps({**facts, "result": {"wins": 1}}))
+    with pytest.raises(ValueError, match="does not hold a result by colour"):
+        rate([tmp_path / "former"], {})
+
+
 def test_directories_without_games_are_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is neither a match"):
         read_results(tmp_path)
