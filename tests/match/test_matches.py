@@ -642,6 +642,17 @@ def test_results_are_rated_where_the_games_are_gone(
         rate([tmp_path / "former"], {})
 
 
+def test_a_directory_without_games_becomes_another_match(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="never played a move"):
+        play(request("deaf", "pass", 2, timeout=0.5, out=tmp_path))
+    play(request("corner", "pass", 2, out=tmp_path))
+    with pytest.raises(ValueError, match="holds another match"):
+        play(request("pass", "pass", 2, out=tmp_path))
+    (tmp_path / "games.jsonl").unlink()
+    with pytest.raises(ValueError, match=r"without its games \(games.jsonl\)"):
+        play(request("corner", "pass", 2, out=tmp_path))
+
+
 def test_directories_without_games_are_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is neither a match"):
         read_results(tmp_path)
