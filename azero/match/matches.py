@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from azero.console.progress import working
+from azero.console.tables import count_of
 from azero.console.terminal import make_console
 from azero.games.settings import GameConfig
 from azero.games.table import side_names
@@ -75,8 +76,8 @@ def play_match(
         except KeyboardInterrupt:
             kept = "without --out nothing is kept"
             if directory is not None:
-                there = f"{len(match.games)} games are in {request.out}"
-                kept = f"{there}, and the same command continues the match"
+                there = count_of(len(match.games), "finished game")
+                kept = f"{request.out} has {there}, and the same command continues the match"
             raise KeyboardInterrupt(f"stopped; {kept}") from None
         return match.report()
 
@@ -211,8 +212,7 @@ class _RunningMatch:
         ):
             colour = side_names(self.game)[0 if game.first_is_black else 1]
             outcome = {1: "won", 0: "drew", -1: "lost"}[round(game.reward)]
-            count = len(game.actions)
-            moves = f"{count} move{'' if count == 1 else 's'}"
+            moves = count_of(len(game.actions), "move")
             result = f"{first.name} {outcome} as {colour}, {moves}, {game.ending}"
             yield game  # and only when it is written
             self._say("; ".join([f"game {game.number}: {result}", *game.score_notes]))
@@ -246,15 +246,18 @@ def report_lines(
     if 0 < score.score < 1 and score.groups > 1:
         lines.append(f"Elo difference {difference_text(score.score, score.low, score.high)}")
     lines += [
-        f"{count} games lost by a failure of {name}" for name, count in summary.failures.items()
+        f"{count_of(count, 'game')} lost by a failure of {name}"
+        for name, count in summary.failures.items()
     ]
     if summary.disagreements:
-        lines.append(f"{summary.disagreements} games whose score a program counts differently")
+        games = count_of(summary.disagreements, "game")
+        lines.append(f"{games} whose score a program counts differently")
     if summary.repeats:
         alone = summary.different.total
         lines += [
-            f"{summary.repeats} games repeat an earlier one move by move: openings or temperature "
-            f"moves make them differ. The {alone.games} different games alone: {alone.wins} wins, "
-            f"{alone.draws} draws, {alone.losses} losses: {100 * alone.score:.1f}%"
+            f"{count_of(summary.repeats, 'repeated game')}, move by move: openings or temperature "
+            f"moves make games differ. Without repeats, {count_of(alone.games, 'game')}: "
+            f"{alone.wins} wins, {alone.draws} draws, {alone.losses} losses: "
+            f"{100 * alone.score:.1f}%"
         ]
     return lines

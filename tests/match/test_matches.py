@@ -83,7 +83,17 @@ def test_further_games_compile_nothing() -> None:
 
 def test_games_with_the_same_moves_and_other_colours_are_different() -> None:
     _, text = play(request("pass", "pass", games=4))
-    assert "2 games repeat an earlier one" in text and "The 2 different games alone" in text
+    assert "2 repeated games" in text and "Without repeats, 2 games:" in text
+
+
+def test_one_game_is_not_1_games(tmp_path: Path) -> None:
+    _, text = play(request("corner", "illegal", 2, size=5, out=tmp_path))
+    assert "game 1: corner won as Black, 1 move, illegal: " in text
+    rows = (tmp_path / "games.jsonl").read_text().splitlines(keepends=True)
+    one = rows[0] + rows[1].replace('"failed": "illegal"', '"failed": ""')
+    (tmp_path / "games.jsonl").write_text(one)
+    _, text = play(request("corner", "illegal", 2, size=5, out=tmp_path))
+    assert "\n1 game lost by a failure of illegal\n" in text
 
 
 def test_two_programs_play_and_every_game_is_written(tmp_path: Path) -> None:
@@ -100,8 +110,8 @@ def test_two_programs_play_and_every_game_is_written(tmp_path: Path) -> None:
         "are of one group)" in text
     )
     assert (
-        "2 games repeat an earlier one" in text
-        and "The 2 different games alone: 2 wins, 0 draws, 0 losses: 100.0%" in text
+        "2 repeated games" in text
+        and "Without repeats, 2 games: 2 wins, 0 draws, 0 losses: 100.0%" in text
     )
     facts = read_match(tmp_path / "match")
     assert facts["result"]["score"] == 1.0 and facts["result"]["as_first_mover"] == {

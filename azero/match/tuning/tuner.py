@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from rich.console import Console
 
+from azero.console.tables import count_of
 from azero.console.terminal import make_console
 from azero.data.holding import hold
 from azero.data.rows import Row, RowFile, read_rows, to_plain, write_atomically
@@ -92,9 +93,9 @@ def tune(
             found = trials.observations(request.trials)
             return _conclude(request, space, found, save_plot, console, play)
         except KeyboardInterrupt:
+            kept = count_of(len(trials.rows), "finished trial")
             raise KeyboardInterrupt(
-                f"stopped; {len(trials.rows)} trials are in {request.out}, and the same command "
-                "continues the tuning"
+                f"stopped; {request.out} has {kept}, and the same command continues the tuning"
             ) from None
 
 
