@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,10 @@ PLAYED_OUT = "played out"
 """The ending of a game scored by our rules."""
 ON_TIME = "loses on time"
 """Begins the reason why a player out of time lost."""
+
+
+class GameStopped(Exception):
+    """A game was stopped before its end."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ def play_game(
     *,
     is_timed: bool = False,
     free_moves: int = 0,
+    stop: Callable[[], bool] = lambda: False,
 ) -> PlayedGame:
     """Play one game and return its record.
 
@@ -73,8 +78,10 @@ def play_game(
         `clock`.
       free_moves: Go: moves of the first player before the second player's first one; the second
         passes until then (AG16: free moves in place of handicap stones). Below 2 is none.
+      stop: asked before each move whether to stop the game.
 
     Raises:
+      GameStopped: `stop` said so.
       ValueError: a move of the opening is not legal.
     """
     players = (first, second)
@@ -107,6 +114,8 @@ def play_game(
             for asked in (0, 1):
                 players[asked].observe(move)
         while not position.is_over:
+            if stop():
+                raise GameStopped
             asked = mover = position.to_play
             is_free = mover == 1 and passes > 0
             if is_free:

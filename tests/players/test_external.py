@@ -17,7 +17,7 @@ from azero.games.table import make
 from azero.match.external import Pairing, gnu_go_command, parse_score, play_games
 from azero.match.referee import play_game
 from azero.players.external import GtpPlayer, GtpProgram, MakePlayer
-from azero.players.player import Clock, PlayerError, Position
+from azero.players.player import Clock, Decision, PlayerError, Position
 from azero.players.program import find_program
 from azero.players.program_specs import GtpSpec, program_maker
 from azero.search.leaf import uniform_leaf
@@ -208,6 +208,26 @@ def test_a_failure_of_one_thread_ends_the_match() -> None:
     with pytest.raises(ValueError, match="cannot be made"):
         list(play_games(Nim(7), makers, [Pairing(1), Pairing(2)]))
     assert time.monotonic() - began < 20, "the silent program was ended"
+
+
+def test_a_match_that_is_stopped_waits_for_no_end_of_a_game() -> None:
+    """Ctrl-C waited for the end of a game between two networks, which may take hours."""
+    moves = []
+
+    class Slow(SearchPlayer):
+        def choose(self, position: Position, clock: Clock) -> Decision:
+            moves.append(len(position.actions))
+            time.sleep(0.1)
+            return super().choose(position, clock)
+
+    def make(number: int) -> Slow:
+        return Slow(nim_search, 1)
+
+    games = play_games(Nim(24), [(make, make)] * 2, [Pairing(number) for number in (1, 2, 3)])
+    next(games)
+    before = len(moves)
+    games.close()
+    assert len(moves) <= before + 2
 
 
 def test_scores_are_read() -> None:
