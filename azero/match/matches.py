@@ -40,6 +40,14 @@ from azero.match.sprt import Sprt
 from azero.players.specs import BatchSpec
 
 
+class AbsentPlayerError(ValueError):
+    """A player never made a move, so that its games say nothing about anybody's strength."""
+
+    def __init__(self, side: Side, ending: str) -> None:
+        super().__init__(f"no match: {side.name} ({side.text}) never played a move: {ending}")
+        self.side, self.ending = side, ending
+
+
 def play_match(
     request: MatchRequest,
     console: Console | None = None,
@@ -49,6 +57,7 @@ def play_match(
     `known` of other matches (`read_players`) play with the checkpoints that they had there.
 
     Raises:
+      AbsentPlayerError: a player never made a move.
       ValueError: a player or an opening is not understood, the boards differ, or the directory
         holds another match.
       CheckpointError: a checkpoint cannot be read.
@@ -133,13 +142,11 @@ class _RunningMatch:
         """Check that no side has failed in all of `games` before its first move.
 
         Raises:
-          ValueError: one has: such games say nothing about the players' strength.
+          AbsentPlayerError: one has.
         """
         for side in self.sides:
             if games and all(game.failed == side.name and _is_silent(game) for game in games):
-                raise ValueError(
-                    f"no match: {side.name} ({side.text}) never played a move: {games[-1].ending}"
-                )
+                raise AbsentPlayerError(side, games[-1].ending)
 
     def _record(self, game: MatchGame) -> tuple[str, str] | None:
         """Return suffix and text of a finished game; None for a game without a common format."""
