@@ -156,14 +156,19 @@ class _Timekeeper:
         Raises:
           PlayerError: it has failed, its time is up, or its move is illegal.
         """
-        began = time.perf_counter()
+        began, clock = time.perf_counter(), self._clocks[mover]
         try:
-            decision = player.choose(position, self._clocks[mover])
+            decision = player.choose(position, clock)
+        except PlayerError as error:
+            # A program is killed when its time is up.
+            if self._is_timed and clock.after(time.perf_counter() - began) is None:
+                raise PlayerError(f"{ON_TIME}: {error}") from error
+            raise
         finally:
             spent = time.perf_counter() - began
             self.seconds[mover] += spent
         if self._is_timed:
-            self._clocks[mover] = _time_left(self._clocks[mover], spent)
+            self._clocks[mover] = _time_left(clock, spent)
         action, legal = decision.action, position.legal
         if action != RESIGN and not (0 <= action < len(legal) and legal[action]):
             raise PlayerError(f"illegal move {action}")
