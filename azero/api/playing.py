@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from azero.api.model import Model
+from azero.console.tables import count_of
 from azero.games.game import Game
 from azero.games.go.settings import GoConfig
 from azero.games.go.text import format_score
@@ -50,7 +51,7 @@ class FinishedGame:
     def __str__(self) -> str:
         sides = zip(self.players, side_names(self.position.game), strict=True)
         first, second = (f"{player} ({side})" for player, side in sides)
-        return f"{first} against {second}: {self.result} after {len(self.moves)} moves"
+        return f"{first} against {second}: {self.result} after {count_of(len(self.moves), 'move')}"
 
     def save(self, path: str | Path) -> None:
         """Write the record to a file.

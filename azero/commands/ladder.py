@@ -13,7 +13,7 @@ from azero.console.terminal import make_console
 from azero.match.directory import read_match_games, read_players
 from azero.match.elo import difference_text
 from azero.match.games import summarise
-from azero.match.matches import play_match
+from azero.match.matches import AbsentPlayerError, play_match
 from azero.match.request import LadderRequest, MatchRequest
 from azero.match.sides import check_players
 from azero.players.program import find_program
@@ -43,7 +43,8 @@ RUNGS = (
 
 
 def climb(request: LadderRequest, console: Console | None = None) -> list[tuple[str, ...]]:
-    """Play all matches whose programs are installed; print and return a row for each opponent.
+    """Play all matches whose programs are installed and answer; print and return a row for each
+    opponent.
 
     Raises:
       ValueError: an opponent is not understood, or none is installed.
@@ -60,8 +61,15 @@ def climb(request: LadderRequest, console: Console | None = None) -> list[tuple[
             rows.append((rung.name, f"not played: {problem}", "", "", ""))
             continue
         console.print(f"{rung.name}: {rung.player}", style="bold", soft_wrap=True, highlight=False)
-        play_match(matches[rung], console, read_players(directories))
-        rows.append((rung.name, *_result(request.out / _directory_name(rung))))
+        try:
+            play_match(matches[rung], console, read_players(directories))
+        except AbsentPlayerError as error:
+            if error.side.text != rung.player:
+                raise
+            console.print(str(error), soft_wrap=True, markup=False, highlight=False)
+            rows.append((rung.name, f"not played: {error.ending}", "", "", ""))
+        else:
+            rows.append((rung.name, *_result(request.out / _directory_name(rung))))
     columns = ("opponent", "won, drawn, lost", "score", "95%", "Elo")
     console.print(make_table(f"{request.player}, {_settings(request)}", columns, rows))
     return rows

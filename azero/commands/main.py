@@ -269,12 +269,13 @@ def data(
     from azero.data.records.importing import show as show_dataset
 
     if isinstance(action, ExportRequest):
+        from azero.console.tables import count_of
         from azero.data.records.searched import export_searches
         from azero.report.game_records import export_games
 
         export = export_games if action.out.suffix else export_searches
         count = export(_existing(action.directory), action.out, action.last)
-        print(f"{action.out}: {count:,} games")
+        print(f"{action.out}: {count_of(count, 'game')}")
     elif isinstance(action, ImportRequest):
         run_import(action)
     else:

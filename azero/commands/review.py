@@ -13,6 +13,7 @@ from typing import NamedTuple
 from rich.console import Console
 
 from azero.console.progress import working
+from azero.console.tables import count_of
 from azero.console.terminal import make_console
 from azero.data.rows import write_atomically
 from azero.engines.serve import chosen_player
@@ -58,7 +59,7 @@ def analyze(
     stem = None if as_json and out is None else _writable_stem(path, out, game)
     record, board, thinker, limits, notes = _prepare(path, source, visits, game)
     _say(console, notes)
-    with working(f"review of {len(record.moves)} moves", console):
+    with working(f"review of {count_of(len(record.moves), 'move')}", console):
         review = review_game(
             thinker, record, board, limits, count_points=lambda stones: judge(stones).margin
         )

@@ -19,6 +19,11 @@ def format_count(count: float) -> str:
     return f"{count:,.0f}" if abs(count) >= 100 or float(count).is_integer() else f"{count:.3g}"
 
 
+def count_of(count: int, noun: str) -> str:
+    """Return a count of things, which are `noun` with an s unless there is one: 1 game, 2 games."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def format_duration(seconds: float) -> str:
     """Return a duration in its two largest units: 8.2 s, 3 min 20 s, 2 h 5 min, 40 days 3 h, 71
     years."""

@@ -7,7 +7,7 @@ import contextlib
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -72,12 +72,22 @@ def keep_rows(path: Path, wanted: Callable[[Row], bool]) -> int:
     return len(rows) - len(kept)
 
 
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Name `path` in an operating system error that names no file, as that of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
 def write_atomically(path: Path, text: str) -> None:
     """Write a text file atomically: at any moment either the old or the new one is there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
+        with _naming(path), temporary.open("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -94,6 +104,7 @@ class RowFile:
     def __init__(self, path: Path) -> None:
         """Open `path` for appending, and cut off an incomplete last line."""
         path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
         self._file = path.open("ab", buffering=0)
         if size := self._file.tell():
             complete = path.read_bytes().rfind(b"\n") + 1
@@ -109,8 +120,9 @@ class RowFile:
         line = memoryview(json.dumps(to_plain(row), allow_nan=False).encode() + b"\n")
         size = os.fstat(self._file.fileno()).st_size
         try:
-            while line:
-                line = line[self._file.write(line) :]  # a disk that fills up may accept a part
+            with _naming(self._path):
+                while line:
+                    line = line[self._file.write(line) :]  # a disk that fills up may accept a part
         except OSError:
             with contextlib.suppress(OSError):
                 self._file.truncate(size)

@@ -94,7 +94,7 @@ def read_config(directory: Path) -> Config:
     if exported.exists():
         return exported_settings(exported, read_header(exported)[0]["facts"])[1]
     if not (settings := read_settings(directory)):
-        raise ValueError(f"{directory} has no settings")
+        raise ValueError(f"{directory} has no settings ({CONFIG}): it is not a run")
     return from_dict(settings, source=str(directory / CONFIG))
 
 

@@ -19,6 +19,7 @@ from azero.games.go.rule_names import Rules, read_rules
 from azero.games.go.rules import Go
 from azero.games.go.sgf import GameRecord, parse_games, read_games
 from azero.games.positions import ReadsPositions
+from azero.games.quoting import shorten
 from azero.games.table import make, side_names
 from azero.types import Array, PyTree
 
@@ -195,13 +196,13 @@ class Position:
           ValueError: no legal move is written like this; the text is quoted.
         """
         if self.is_over:
-            raise ValueError(f"{text!r} cannot be played: the game is over")
+            raise ValueError(f"{shorten(text)!r} cannot be played: the game is over")
         wanted = text.strip().lower()
         for action in np.flatnonzero(self.legal):
             if self.action_name(int(action)).lower() == wanted:
                 return int(action)
         raise ValueError(
-            f"{text!r} is not a legal move here (move {len(self.actions) + 1} of the game)"
+            f"{shorten(text)!r} is not a legal move here (move {len(self.actions) + 1} of the game)"
         )
 
     @classmethod

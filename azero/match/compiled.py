@@ -205,7 +205,11 @@ class Match:
         lengths = (actions >= 0).sum(axis=1).astype(np.int32)
         longest = int(lengths.max())
         return MatchGames(
-            rewards, lengths, actions[:, :longest], values[:, :longest], a_moves_first[self.counted]
+            np.sign(rewards),  # a network's own rewards may count the margin; a match does not
+            lengths,
+            actions[:, :longest],
+            values[:, :longest],
+            a_moves_first[self.counted],
         )
 
     def trace(self, params_a: PyTree, params_b: PyTree) -> Any:

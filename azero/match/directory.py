@@ -90,10 +90,12 @@ class MatchDirectory:
         """Open the directory for the match that `command` describes. `players` are its players now;
         those of an earlier start are kept.
 
-        A match may be extended: its games are kept, and further ones are played.
+        A match may be extended: its games are kept, and further ones are played. One without games
+        may become another match.
 
         Raises:
-          ValueError: it holds another match (both commands are named), or a match is running in it.
+          ValueError: it holds another match (both commands are named), a result without its games,
+            or a match that is running.
           OSError: it cannot be made or written to.
         """
         self.path = path
@@ -112,16 +114,23 @@ class MatchDirectory:
         if (path / MATCH).exists():
             facts = read_match(path)
             there = facts["command"]
+            self.games = read_match_games(path)
+            if facts.get("result") and not self.games:
+                raise ValueError(
+                    f"{path} holds the result of a match without its games ({GAMES}), which cannot "
+                    "be continued; choose another directory"
+                )
             is_longer = there.get("games", 0) < self.command["games"]
-            if differences := _differences(
+            differences = _differences(
                 there | {"games": self.command["games"]} if is_longer else there, self.command
-            ):
+            )
+            if differences and self.games:
                 raise ValueError(
                     f"{path} holds another match ({differences}); choose another directory"
                 )
-            self.players = facts["players"]
-            self.games = read_match_games(path)
-            if is_longer:
+            if not differences:
+                self.players = facts["players"]
+            if differences or is_longer:
                 self._write({})  # that of all games so far is in their rows
         else:
             self._write({})
@@ -164,6 +173,8 @@ def _result(summary: MatchSummary, verdict: str | None) -> dict[str, Any]:
         "score_disagreements": summary.disagreements,
         "repeated_games": summary.repeats,
         "different_games": dataclasses.asdict(summary.different.total),
+        "different_as_first_mover": dataclasses.asdict(summary.different.first),
+        "different_as_second_mover": dataclasses.asdict(summary.different.second),
         "sprt": verdict,
     }
 

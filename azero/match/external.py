@@ -104,7 +104,10 @@ def play_games(
             while not ended.is_set() and not stop():
                 pairing = todo.get_nowait()
                 players = make_first(pairing.number), make_second(pairing.number)
-                finished.put(_play(game, *players, pairing, clock, timeout, free_moves, active))
+                playing = _play(
+                    game, *players, pairing, clock, timeout, free_moves, active, ended.is_set
+                )
+                finished.put(playing)
         except queue.Empty:
             pass
         except BaseException as error:  # raised where the games are awaited
@@ -126,7 +129,7 @@ def play_games(
                 else:
                     yield outcome
         finally:
-            # Without their programs, games that are still going on end at once.
+            # Games that are still going on end with their next move, or without their programs.
             ended.set()
             for program in list(active):
                 program.close()
@@ -141,6 +144,7 @@ def _play(
     timeout: float,
     free_moves: int,
     active: set[ProgramPlayer[Any]],
+    stop: Callable[[], bool],
 ) -> MatchGame:
     first_is_black = pairing.first_is_black
     black, white = (first, second) if first_is_black else (second, first)
@@ -156,6 +160,7 @@ def _play(
             pairing.first_position(game),
             is_timed=clock is not None,
             free_moves=free_moves,
+            stop=stop,
         )
         margin, cleared, disagreement = _compare_scores(record, programs)
     finally:

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from azero.console.progress import working
+from azero.console.tables import count_of
 from azero.console.terminal import make_console
 from azero.games.settings import GameConfig
 from azero.games.table import side_names
@@ -39,6 +40,14 @@ from azero.match.sprt import Sprt
 from azero.players.specs import BatchSpec
 
 
+class AbsentPlayerError(ValueError):
+    """A player never made a move, so that its games say nothing about anybody's strength."""
+
+    def __init__(self, side: Side, ending: str) -> None:
+        super().__init__(f"no match: {side.name} ({side.text}) never played a move: {ending}")
+        self.side, self.ending = side, ending
+
+
 def play_match(
     request: MatchRequest,
     console: Console | None = None,
@@ -48,6 +57,7 @@ def play_match(
     `known` of other matches (`read_players`) play with the checkpoints that they had there.
 
     Raises:
+      AbsentPlayerError: a player never made a move.
       ValueError: a player or an opening is not understood, the boards differ, or the directory
         holds another match.
       CheckpointError: a checkpoint cannot be read.
@@ -75,8 +85,8 @@ def play_match(
         except KeyboardInterrupt:
             kept = "without --out nothing is kept"
             if directory is not None:
-                there = f"{len(match.games)} games are in {request.out}"
-                kept = f"{there}, and the same command continues the match"
+                there = count_of(len(match.games), "finished game")
+                kept = f"{request.out} has {there}, and the same command continues the match"
             raise KeyboardInterrupt(f"stopped; {kept}") from None
         return match.report()
 
@@ -132,13 +142,11 @@ class _RunningMatch:
         """Check that no side has failed in all of `games` before its first move.
 
         Raises:
-          ValueError: one has: such games say nothing about the players' strength.
+          AbsentPlayerError: one has.
         """
         for side in self.sides:
             if games and all(game.failed == side.name and _is_silent(game) for game in games):
-                raise ValueError(
-                    f"no match: {side.name} ({side.text}) never played a move: {games[-1].ending}"
-                )
+                raise AbsentPlayerError(side, games[-1].ending)
 
     def _record(self, game: MatchGame) -> tuple[str, str] | None:
         """Return suffix and text of a finished game; None for a game without a common format."""
@@ -211,8 +219,7 @@ class _RunningMatch:
         ):
             colour = side_names(self.game)[0 if game.first_is_black else 1]
             outcome = {1: "won", 0: "drew", -1: "lost"}[round(game.reward)]
-            count = len(game.actions)
-            moves = f"{count} move{'' if count == 1 else 's'}"
+            moves = count_of(len(game.actions), "move")
             result = f"{first.name} {outcome} as {colour}, {moves}, {game.ending}"
             yield game  # and only when it is written
             self._say("; ".join([f"game {game.number}: {result}", *game.score_notes]))
@@ -246,15 +253,18 @@ def report_lines(
     if 0 < score.score < 1 and score.groups > 1:
         lines.append(f"Elo difference {difference_text(score.score, score.low, score.high)}")
     lines += [
-        f"{count} games lost by a failure of {name}" for name, count in summary.failures.items()
+        f"{count_of(count, 'game')} lost by a failure of {name}"
+        for name, count in summary.failures.items()
     ]
     if summary.disagreements:
-        lines.append(f"{summary.disagreements} games whose score a program counts differently")
+        games = count_of(summary.disagreements, "game")
+        lines.append(f"{games} whose score a program counts differently")
     if summary.repeats:
         alone = summary.different.total
         lines += [
-            f"{summary.repeats} games repeat an earlier one move by move: openings or temperature "
-            f"moves make them differ. The {alone.games} different games alone: {alone.wins} wins, "
-            f"{alone.draws} draws, {alone.losses} losses: {100 * alone.score:.1f}%"
+            f"{count_of(summary.repeats, 'repeated game')}, move by move: openings or temperature "
+            f"moves make games differ. Without repeats, {count_of(alone.games, 'game')}: "
+            f"{alone.wins} wins, {alone.draws} draws, {alone.losses} losses: "
+            f"{100 * alone.score:.1f}%"
         ]
     return lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,10 @@ PLAYED_OUT = "played out"
 """The ending of a game scored by our rules."""
 ON_TIME = "loses on time"
 """Begins the reason why a player out of time lost."""
+
+
+class GameStopped(Exception):
+    """A game was stopped before its end."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ def play_game(
     *,
     is_timed: bool = False,
     free_moves: int = 0,
+    stop: Callable[[], bool] = lambda: False,
 ) -> PlayedGame:
     """Play one game and return its record.
 
@@ -73,8 +78,10 @@ def play_game(
         `clock`.
       free_moves: Go: moves of the first player before the second player's first one; the second
         passes until then (AG16: free moves in place of handicap stones). Below 2 is none.
+      stop: asked before each move whether to stop the game.
 
     Raises:
+      GameStopped: `stop` said so.
       ValueError: a move of the opening is not legal.
     """
     players = (first, second)
@@ -107,6 +114,8 @@ def play_game(
             for asked in (0, 1):
                 players[asked].observe(move)
         while not position.is_over:
+            if stop():
+                raise GameStopped
             asked = mover = position.to_play
             is_free = mover == 1 and passes > 0
             if is_free:
@@ -147,14 +156,19 @@ class _Timekeeper:
         Raises:
           PlayerError: it has failed, its time is up, or its move is illegal.
         """
-        began = time.perf_counter()
+        began, clock = time.perf_counter(), self._clocks[mover]
         try:
-            decision = player.choose(position, self._clocks[mover])
+            decision = player.choose(position, clock)
+        except PlayerError as error:
+            # A program is killed when its time is up.
+            if self._is_timed and clock.after(time.perf_counter() - began) is None:
+                raise PlayerError(f"{ON_TIME}: {error}") from error
+            raise
         finally:
             spent = time.perf_counter() - began
             self.seconds[mover] += spent
         if self._is_timed:
-            self._clocks[mover] = _time_left(self._clocks[mover], spent)
+            self._clocks[mover] = _time_left(clock, spent)
         action, legal = decision.action, position.legal
         if action != RESIGN and not (0 <= action < len(legal) and legal[action]):
             raise PlayerError(f"illegal move {action}")

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from azero.data.rows import read_rows
 from azero.data.run_files import EVENTS
 from azero.match.arena import EVALUATION, row_result
-from azero.match.directory import MATCH, read_match, read_match_games
+from azero.match.directory import GAMES, MATCH, read_match, read_match_games
 from azero.match.games import summarise
-from azero.match.score import MatchResult
+from azero.match.score import MatchResult, Tally
 from azero.models.naming import is_network
 
 
@@ -24,18 +24,30 @@ class MatchOutcome(NamedTuple):
     result: MatchResult
 
 
-def read_results(directory: Path) -> list[MatchOutcome]:
+class NotRatedError(ValueError):
+    """A match or a run has no result that can be rated; the message names it and says why."""
+
+
+def read_results(directory: Path, left_out: list[str] | None = None) -> list[MatchOutcome]:
     """Return the matches in a directory that is a match or a run, or that holds such directories.
+    What cannot be rated is left out, and why is appended to `left_out`; without the list it raises.
 
     Raises:
+      NotRatedError: a match or a run cannot be rated.
       ValueError: there is no such directory, it holds neither, or a file is damaged.
     """
     if not directory.is_dir():
         raise ValueError(f"there is no directory {directory}")
-    if (directory / MATCH).exists():
-        return _of_match(directory)
-    if (directory / EVENTS).exists():
-        return _of_run(directory)
+    try:
+        if (directory / MATCH).exists():
+            return [_of_match(directory)]
+        if (directory / EVENTS).exists():
+            return _of_run(directory)
+    except NotRatedError as error:
+        if left_out is None:
+            raise
+        left_out.append(str(error))
+        return []
     inner = sorted(
         {path.parent for name in (MATCH, EVENTS) for path in directory.glob(f"*/{name}")}
     )
@@ -43,26 +55,45 @@ def read_results(directory: Path) -> list[MatchOutcome]:
         raise ValueError(
             f"{directory} is neither a match ({MATCH}) nor a run ({EVENTS}), and contains none"
         )
-    return [match for path in inner for match in read_results(path)]
+    return [match for path in inner for match in read_results(path, left_out)]
 
 
-def _of_match(directory: Path) -> list[MatchOutcome]:
+def _of_match(directory: Path) -> MatchOutcome:
     match = read_match(directory)
     if match["command"].get("first_side"):
-        raise ValueError(
+        raise NotRatedError(
             f"{directory}: one player always had the {match['command']['first_side']} side, so its "
             "score does not compare the players"
         )
     first, second = match["players"]
-    games = read_match_games(directory)
-    if not games:
-        return []
     players = [_identity(side, match) for side in (first, second)]
     # Where moves are drawn, games that happen to be the same are still as many games; without that
     # they are one game.
-    summary = summarise(games)
-    result = summary.result if match["command"].get("temperature_moves", 1) else summary.different
-    return [MatchOutcome((first["name"], second["name"]), (players[0], players[1]), result)]
+    counts_repeats = bool(match["command"].get("temperature_moves", 1))
+    games = read_match_games(directory)
+    if games:
+        summary = summarise(games)
+        result = summary.result if counts_repeats else summary.different
+    else:
+        result = _counted(directory, match.get("result") or {}, counts_repeats)
+    return MatchOutcome((first["name"], second["name"]), (players[0], players[1]), result)
+
+
+def _counted(directory: Path, result: dict[str, Any], counts_repeats: bool) -> MatchResult:
+    """Return the result of a match whose games are not there, as match.json counts it."""
+    if not result:
+        raise NotRatedError(f"{directory}: no game has ended ({GAMES}, {MATCH})")
+    prefix = "" if counts_repeats or not result.get("repeated_games") else "different_"
+    keys = [f"{prefix}as_{mover}_mover" for mover in ("first", "second")]
+    if prefix and keys[0] not in result:
+        raise NotRatedError(
+            f"{directory}: {result['repeated_games']} of its games repeat others and do not count, "
+            f"and {GAMES}, which says whose they are, is missing"
+        )
+    try:
+        return MatchResult(*(Tally(**result[key]) for key in keys))
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{directory / MATCH} does not hold a result by colour") from error
 
 
 def _identity(side: dict[str, Any], match: dict[str, Any]) -> str:
@@ -95,6 +126,8 @@ def _of_run(directory: Path) -> list[MatchOutcome]:
             names = (f"{directory.name}, iteration {a}", f"{directory.name}, iteration {b}")
             players = (f"{directory.resolve()} {a}", f"{directory.resolve()} {b}")
             outcomes.append(MatchOutcome(names, players, row_result(row)))
+    if not outcomes:
+        raise NotRatedError(f"{directory}: no match between its checkpoints has been played")
     return outcomes
 
 

@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Sequence
 
+from azero.games.quoting import shorten
 from azero.players.player import RESIGN, Clock, Decision, Move, Player, PlayerError, Position
 from azero.players.program import ANSWER_CHARACTERS, QUIT_SECONDS, ExternalProgram, ProgramPlayer
 
@@ -49,7 +50,7 @@ class GtpProgram:
                 )
         text = "\n".join(lines)[1 + len(str(self._number)) :].strip()
         if lines[0].startswith("?"):
-            raise PlayerError(f"refused {command!r}: {text}")
+            raise PlayerError(f"refused {command!r}: {shorten(text)}")
         return text
 
     def close(self) -> None:

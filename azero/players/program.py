@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import IO, Generic, NoReturn, Protocol, TypeVar
 
 from azero.players.player import PlayerError
@@ -47,11 +48,14 @@ def find_program(name: str) -> str:
     """Return the path of the program `name`, on PATH or where distributions put games.
 
     Raises:
-      ValueError: there is no such program; the message names it and the folders.
+      ValueError: there is no such program, or it may not be executed; the message names it and the
+        folders.
     """
     folders = os.pathsep.join([os.environ.get("PATH", os.defpath), *GAME_FOLDERS])
     path = shutil.which(name, path=folders)
     if path is None:
+        if Path(name).is_file() and os.sep in name:
+            raise ValueError(f"{name} may not be executed; chmod +x {name} allows it")
         raise ValueError(
             f"no program {name!r} on PATH or in {' '.join(GAME_FOLDERS)}; install it, or "
             f"give its full path"

@@ -142,6 +142,8 @@ def _uci_spec(
             options.append(("Skill Level", value))
         elif name == "elo":
             options += [("UCI_LimitStrength", "true"), ("UCI_Elo", value)]
+        elif int(value) < 1:
+            raise ValueError(f"{name}={value} in {text!r}: at least 1")
         else:
             limits += [name, value]
     return UciSpec(command, game, tuple(options), " ".join(limits) or _DEFAULT_GO)

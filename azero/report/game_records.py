@@ -65,7 +65,10 @@ def _match_texts(directory: Path, out: Path) -> Iterator[str]:
     """Yield the records that a match has written, in the order of the games."""
     read_match(directory)
     suffixes = {suffix: name for name, (suffix, _) in RECORDS.items()}
-    paths = sorted(path for path in directory.glob("game*.*") if path.suffix in suffixes)
+    paths = sorted(
+        (path for path in directory.glob("game*.*") if path.suffix in suffixes),
+        key=lambda path: (len(path.name), path.name),  # game9999 comes before game10000
+    )
     if paths:
         _check_suffix(suffixes[paths[0].suffix], out)
     for path in paths:

@@ -12,6 +12,7 @@ from rich.table import Table
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.data.rows import to_plain
+from azero.distributed import say
 from azero.match.arena import pair_results
 from azero.match.elo import Draws, EloFit, PairResult, Rating, fit_elo
 from azero.match.results import read_results, with_clear_names
@@ -30,17 +31,21 @@ def rate(
     """Print the ratings of all players in directories of matches (see `azero.match.directory`), of
     runs (their matches between checkpoints), or of such directories, and save them with their
     intervals as the image `plot`. Without anchors the first player is at 0; `draws` as in
-    `fit_elo`. With `as_json` one JSON object is printed and nothing else.
+    `fit_elo`. With `as_json` one JSON object is printed and nothing else. What cannot be rated is
+    left out, and standard error says why.
 
     Raises:
       ValueError: there are no games, a file is damaged, or the players are not connected.
     """
     console = console or make_console()
+    left_out: list[str] = []
     matches = with_clear_names(
-        [match for directory in directories for match in read_results(directory)]
+        [match for directory in directories for match in read_results(directory, left_out)]
     )
     if not matches:
-        raise ValueError(f"no finished games in {', '.join(map(str, directories))}")
+        raise ValueError(f"nothing to rate: {'; '.join(left_out)}")
+    for reason in left_out:
+        say(f"left out: {reason}")
     results = [
         pair
         for match in matches

@@ -15,7 +15,11 @@ def test_rungs_are_played_and_continued_and_a_missing_program_is_named(
     tmp_path, monkeypatch, capsys
 ) -> None:
     engine = f"gtp:{shlex.quote(sys.executable)} -m azero gtp --random-net 'go5?blocks=1&filters=4'"
-    rungs = (Rung("Ours, 1 visit", f"{engine} --visits 1"), Rung("Nobody", "gtp:no-such-program x"))
+    rungs = (
+        Rung("Ours, 1 visit", f"{engine} --visits 1"),
+        Rung("Nobody", "gtp:no-such-program x"),
+        Rung("Mute", f"gtp:{shlex.quote(sys.executable)} -c pass"),
+    )
     monkeypatch.setattr(ladder, "RUNGS", rungs)
     request = LadderRequest(
         "random-net:go5?visits=1&search=engine&blocks=1&filters=4",
@@ -25,9 +29,10 @@ def test_rungs_are_played_and_continued_and_a_missing_program_is_named(
         out=tmp_path,
     )
     rows = climb(request, Console(quiet=True))
-    assert [row[0] for row in rows] == ["Ours, 1 visit", "Nobody", "Self"]
+    assert [row[0] for row in rows] == ["Ours, 1 visit", "Nobody", "Mute", "Self"]
     assert rows[1][1].startswith("not played: no program 'no-such-program' on PATH")
-    for row in (rows[0], rows[2]):
+    assert rows[2][1].startswith("not played: Mute: crashed at 'boardsize 5'")
+    for row in (rows[0], rows[3]):
         assert sum(map(int, row[1].split(", "))) == 2
     assert (tmp_path / "ours-1-visit" / "match.json").exists()
     assert climb(request, Console(quiet=True)) == rows

@@ -13,7 +13,14 @@ import pytest
 from needs import not_here
 from replay_games import assert_equal, fill, open_replay, random_games
 
-from azero.data.files import DamagedFileError, StorageError, read_arrays, write_arrays
+from azero.data.files import (
+    DamagedFileError,
+    StorageError,
+    describe_system_error,
+    read_arrays,
+    write_arrays,
+)
+from azero.data.rows import RowFile
 
 
 def flip(path: Path, at: int) -> None:
@@ -178,3 +185,11 @@ def test_arrays_of_every_kind_come_back(tmp_path: Path) -> None:
         np.testing.assert_array_equal(again[name], array)
     with pytest.raises(DamagedFileError, match="expected 000000000000"):
         read_arrays(tmp_path / "file", "0" * 64)
+
+
+def test_a_full_disk_is_named_where_rows_are_written() -> None:
+    if not Path("/dev/full").exists():
+        not_here("there is no device that is always full")
+    with pytest.raises(OSError) as raised, RowFile(Path("/dev/full")) as rows:
+        rows.append({"a": 1})
+    assert describe_system_error(raised.value).startswith("/dev/full: No space left on device; ")

@@ -76,7 +76,7 @@ def test_unknown_winners_ranks_and_handicaps():
     )
     (set_up,) = parse_games(b"(;SZ[19]AB[dd][pp]RE[W+R];W[dp])", "game")
     assert set_up.handicap == 2 and Filters(max_handicap=0).objection(set_up)
-    assert Filters().objection(dataclasses.replace(RECORD, moves=())) == "fewer than 1 moves"
+    assert Filters().objection(dataclasses.replace(RECORD, moves=())) == "no moves"
 
 
 def test_wrong_settings_are_quoted():

@@ -160,12 +160,12 @@ def test_ctrl_c_is_one_line_and_the_same_command_goes_on(tmp_path, monkeypatch, 
         cli.main()
     assert ended.value.code == 130
     assert capsys.readouterr().err.endswith(
-        f"azero: stopped; 10 games are in {tmp_path / 'set'}, and the same command continues the "
+        f"azero: stopped; {tmp_path / 'set'} has 10 imported games, and the same command continues the "
         "import\n"
     )
     monkeypatch.setattr(human, "_write_pool", write)
     cli.main()
-    assert "10 games were there before" in " ".join(capsys.readouterr().out.split())
+    assert "there before: 10 games" in " ".join(capsys.readouterr().out.split())
 
 
 def test_duplicates_also_turned_ones_are_left_out(tmp_path):
@@ -308,13 +308,11 @@ def test_nothing_to_import_is_a_mistake(bad, tmp_path):
     files, _, _ = bad
     with pytest.raises(ValueError, match="there is no file of game records"):
         run_import(ImportRequest((files / "empty",), tmp_path / "set"), Console(quiet=True))
-    with pytest.raises(
-        ValueError, match=r"none of 1 games was taken; see above; .*set is not made"
-    ):
+    with pytest.raises(ValueError, match=r"of 1 game none was taken; see above; .*set is not made"):
         run_import(ImportRequest((files / "good.sgf",), tmp_path / "set"), Console(quiet=True))
     assert not (tmp_path / "set").exists()
     (tmp_path / "set").mkdir()
-    with pytest.raises(ValueError, match=r"none of 1 games was taken; .*left-out\.tsv says why"):
+    with pytest.raises(ValueError, match=r"of 1 game none was taken; .*left-out\.tsv says why"):
         run_import(ImportRequest((files / "good.sgf",), tmp_path / "set"), Console(quiet=True))
     assert (tmp_path / "set" / "left-out.tsv").exists()
 

@@ -322,6 +322,24 @@ def test_uci_ends_with_what_keeps_it_from_starting() -> None:
         ).run()
 
 
+@pytest.mark.parametrize("dialect", [UCI, USI])
+def test_a_search_that_waited_for_a_network_says_only_why_there_is_none(gate, dialect) -> None:
+    def load(give) -> None:
+        gate.wait(60.0)
+        raise ValueError("there is no directory nowhere")
+
+    into, source = os.pipe()
+    sink = io.BytesIO()
+    lines = LineReader(io.FileIO(into, "rb"))
+    engine = UciEngine(dialect, Background(load), lines, LineWriter(sink))
+    os.write(source, b"position startpos\ngo nodes 10\n")
+    threading.Timer(0.3, gate.set).start()
+    with pytest.raises(ValueError, match="there is no directory nowhere"):
+        engine.run()
+    os.close(source)
+    assert sink.getvalue() == b"info string cannot play: there is no directory nowhere\n"
+
+
 def test_the_analysis_engine_answers_for_itself_and_ends_with_what_keeps_it_from_starting() -> None:
     sink = io.BytesIO()
     engine = AnalysisEngine(

@@ -363,6 +363,8 @@ def test_programs_by_name() -> None:
             "skil=3 in 'uci:stockfish.skil=3' is not understood; there are skill, elo, "
             "nodes, movetime, depth",
         ),
+        ({"first": "uci:stockfish?nodes=0"}, "nodes=0 in 'uci:stockfish.nodes=0': at least 1"),
+        ({"first": "usi:stockfish?movetime=-5"}, "movetime=-5 in .*: at least 1"),
         ({"first": "gnushogi:x?nodes=3"}, "gnushogi takes depth=NUMBER"),
         ({"first": "uci:"}, "'uci:' is not a player: it is of none of the forms"),
         ({"game": "shogi"}, "plays chess, not shogi on 9x9"),

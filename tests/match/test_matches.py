@@ -83,7 +83,17 @@ def test_further_games_compile_nothing() -> None:
 
 def test_games_with_the_same_moves_and_other_colours_are_different() -> None:
     _, text = play(request("pass", "pass", games=4))
-    assert "2 games repeat an earlier one" in text and "The 2 different games alone" in text
+    assert "2 repeated games" in text and "Without repeats, 2 games:" in text
+
+
+def test_one_game_is_not_1_games(tmp_path: Path) -> None:
+    _, text = play(request("corner", "illegal", 2, size=5, out=tmp_path))
+    assert "game 1: corner won as Black, 1 move, illegal: " in text
+    rows = (tmp_path / "games.jsonl").read_text().splitlines(keepends=True)
+    one = rows[0] + rows[1].replace('"failed": "illegal"', '"failed": ""')
+    (tmp_path / "games.jsonl").write_text(one)
+    _, text = play(request("corner", "illegal", 2, size=5, out=tmp_path))
+    assert "\n1 game lost by a failure of illegal\n" in text
 
 
 def test_two_programs_play_and_every_game_is_written(tmp_path: Path) -> None:
@@ -100,8 +110,8 @@ def test_two_programs_play_and_every_game_is_written(tmp_path: Path) -> None:
         "are of one group)" in text
     )
     assert (
-        "2 games repeat an earlier one" in text
-        and "The 2 different games alone: 2 wins, 0 draws, 0 losses: 100.0%" in text
+        "2 repeated games" in text
+        and "Without repeats, 2 games: 2 wins, 0 draws, 0 losses: 100.0%" in text
     )
     facts = read_match(tmp_path / "match")
     assert facts["result"]["score"] == 1.0 and facts["result"]["as_first_mover"] == {
@@ -197,6 +207,14 @@ def test_failures_lose_and_are_named(tmp_path: Path, mode: str, ending: str) -> 
     games = read_match_games(tmp_path)
     assert all(game.failed == mode and ending in game.ending for game in games)
     assert next(read_games(tmp_path / "game0002.sgf")).result == "W+F"
+
+
+def test_a_program_that_is_silent_until_its_time_is_up_loses_on_time(tmp_path: Path) -> None:
+    clock = TimeControl(seconds_per_move=0.5)
+    play(request("pass", "late-silent", 2, clock=clock, out=tmp_path))
+    ending = "late-silent: loses on time: no answer in time to 'genmove"
+    assert all(ending in game.ending for game in read_match_games(tmp_path))
+    assert next(read_games(tmp_path / "game0001.sgf")).result == "B+T"
 
 
 @pytest.mark.parametrize(
@@ -612,6 +630,45 @@ def test_a_match_of_a_former_version_goes_on_as_it_was_played() -> None:
         == restore_side(side, side.facts, was_at_once=False).spec
     )
     assert restore_side(other, other.facts, was_at_once=False) == other
+
+
+def test_results_are_rated_where_the_games_are_gone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quiet = Console(file=io.StringIO())
+    play(request("corner", "pass", 6, out=tmp_path / "counted"))
+    fit = rate([tmp_path], {}, console=quiet)
+    (tmp_path / "counted" / "games.jsonl").unlink()
+    assert rate([tmp_path], {}, console=quiet) == fit, "repeated games count once, as before"
+    # Former versions did not count different games by colour.
+    (tmp_path / "former").mkdir()
+    facts = read_match(tmp_path / "counted")
+    facts["result"] = {
+        name: value for name, value in facts["result"].items() if "different" not in name
+    }
+    (tmp_path / "former" / "match.json").write_text(json.dumps(facts))
+    assert len(read_results(tmp_path, [])) == 1
+    rate([tmp_path], {}, console=quiet)
+    assert "former: 4 of its games repeat others and do not count" in capsys.readouterr().err
+    with pytest.raises(ValueError, match=r"nothing to rate: .*games.jsonl, which says whose"):
+        rate([tmp_path / "former"], {})
+    facts["command"]["temperature_moves"] = 4
+    (tmp_path / "former" / "match.json").write_text(json.dumps(facts))
+    assert read_results(tmp_path / "former")[0].result.total == Tally(wins=6)
+    (tmp_path / "former" / "match.json").write_text(json.dumps({**facts, "result": {"wins": 1}}))
+    with pytest.raises(ValueError, match="does not hold a result by colour"):
+        rate([tmp_path / "former"], {})
+
+
+def test_a_directory_without_games_becomes_another_match(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="never played a move"):
+        play(request("deaf", "pass", 2, timeout=0.5, out=tmp_path))
+    play(request("corner", "pass", 2, out=tmp_path))
+    with pytest.raises(ValueError, match="holds another match"):
+        play(request("pass", "pass", 2, out=tmp_path))
+    (tmp_path / "games.jsonl").unlink()
+    with pytest.raises(ValueError, match=r"without its games \(games.jsonl\)"):
+        play(request("corner", "pass", 2, out=tmp_path))
 
 
 def test_directories_without_games_are_named(tmp_path: Path) -> None:

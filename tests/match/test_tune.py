@@ -90,8 +90,17 @@ def test_a_tuning_may_become_longer_but_no_other_one(tmp_path):
         tune(request_in(tmp_path, games=30), save_posterior, QUIET, scripted())
 
 
+def test_a_tuning_without_a_finished_trial_may_become_another_one(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        tune(request_in(tmp_path, trials=5), save_posterior, QUIET, scripted((1,)))
+    other = request_in(tmp_path, trials=5, seed=1, at_once=2)
+    tune(other, save_posterior, QUIET, scripted())
+    assert json.loads((tmp_path / "tuning.json").read_text())["command"]["seed"] == 1
+
+
 def test_what_cannot_be_tuned_is_named(tmp_path):
     for changes, message in (
+        ({"parameter": ("pb-c-init=1..2", "pb-c-init=1..4")}, "each has a name of its own"),
         ({"parameter": ("pb-c-init",)}, "NAME=LOW..HIGH"),
         ({"parameter": ()}, "nothing to tune"),
         ({"trials": 0}, "trials is at least 1"),

@@ -17,7 +17,7 @@ from azero.games.table import make
 from azero.match.external import Pairing, gnu_go_command, parse_score, play_games
 from azero.match.referee import play_game
 from azero.players.external import GtpPlayer, GtpProgram, MakePlayer
-from azero.players.player import Clock, PlayerError
+from azero.players.player import Clock, Decision, PlayerError, Position
 from azero.players.program import find_program
 from azero.players.program_specs import GtpSpec, program_maker
 from azero.search.leaf import uniform_leaf
@@ -103,6 +103,19 @@ def make_player(
 def test_a_missing_program_is_named() -> None:
     with pytest.raises(ValueError, match="no program 'no-such-go' on PATH or in /usr/games"):
         find_program("no-such-go")
+
+
+def test_a_file_that_may_not_be_executed_is_called_so(tmp_path: Path) -> None:
+    (tmp_path / "engine").write_text("")
+    with pytest.raises(ValueError, match=r"engine may not be executed; chmod \+x"):
+        find_program(str(tmp_path / "engine"))
+
+
+def test_a_long_answer_is_quoted_in_part() -> None:
+    position = Position.start(make("go", size=5))
+    with pytest.raises(ValueError, match=r"'AAA.* is not a legal move here") as raised:
+        position.parse_action("A" * 50_000)
+    assert len(str(raised.value)) < 400
 
 
 def test_a_program_that_will_not_quit_is_killed_with_its_children() -> None:
@@ -195,6 +208,26 @@ def test_a_failure_of_one_thread_ends_the_match() -> None:
     with pytest.raises(ValueError, match="cannot be made"):
         list(play_games(Nim(7), makers, [Pairing(1), Pairing(2)]))
     assert time.monotonic() - began < 20, "the silent program was ended"
+
+
+def test_a_match_that_is_stopped_waits_for_no_end_of_a_game() -> None:
+    """Ctrl-C waited for the end of a game between two networks, which may take hours."""
+    moves = []
+
+    class Slow(SearchPlayer):
+        def choose(self, position: Position, clock: Clock) -> Decision:
+            moves.append(len(position.actions))
+            time.sleep(0.1)
+            return super().choose(position, clock)
+
+    def make(number: int) -> Slow:
+        return Slow(nim_search, 1)
+
+    games = play_games(Nim(24), [(make, make)] * 2, [Pairing(number) for number in (1, 2, 3)])
+    next(games)
+    before = len(moves)
+    games.close()
+    assert len(moves) <= before + 2
 
 
 def test_scores_are_read() -> None:

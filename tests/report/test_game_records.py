@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from azero.data.records.requests import ExportRequest
 from azero.data.run_files import write_config
 from azero.data.shard import (
     GAME_DTYPE,
@@ -107,22 +108,24 @@ def test_shards_that_a_run_deletes_meanwhile_are_left_out(tmp_path: Path) -> Non
 
 def test_records_of_a_match_as_one_file(tmp_path: Path) -> None:
     (tmp_path / "match.json").write_text(json.dumps({"command": {}, "players": []}))
-    for number in (2, 1):
+    for number in (10_000, 1_001):
         text = f"(;GM[1]FF[4]SZ[5]PB[game {number}];B[aa])\n"
         (tmp_path / f"game{number:04d}.sgf").write_text(text)
     out = tmp_path / "all.sgf"
     assert export_games(tmp_path, out) == 2
-    assert [record.players[0] for record in read_games(out)] == ["game 1", "game 2"]
+    assert [record.players[0] for record in read_games(out)] == ["game 1001", "game 10000"]
     with pytest.raises(ValueError, match=r"games of go are written to a file \*\.sgf"):
         export_games(tmp_path, tmp_path / "all.pgn")
 
 
 def test_what_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="has no settings"):
+    with pytest.raises(ValueError, match=r"has no settings \(config.json\): it is not a run"):
         export_games(tmp_path, tmp_path / "x.sgf")
     make_run(tmp_path / "empty", load("go5").config, shards=0)
     with pytest.raises(ValueError, match="empty has no games"):
         export_games(tmp_path / "empty", tmp_path / "x.sgf")
+    with pytest.raises(ValueError, match="last is at least 1, not 0"):
+        ExportRequest(tmp_path / "empty", tmp_path / "x.sgf", last=0)
     write_config(tmp_path / "empty", load("tictactoe").config)
     with pytest.raises(ValueError, match="no format for games of tictactoe, only"):
         export_games(tmp_path / "empty", tmp_path / "x.sgf")

@@ -76,7 +76,7 @@ class Filters:
             (rows, columns), (height, width) = record.board_shape, self.board_shape
             return f"board of {rows}x{columns}, not {height}x{width}"
         if len(record.moves) < max(1, self.min_moves):
-            return f"fewer than {max(1, self.min_moves)} moves"
+            return f"fewer than {self.min_moves} moves" if self.min_moves > 1 else "no moves"
         if len(record.moves) > self.longest:
             return f"more than {self.longest} moves"
         if self.results == "known" and record.rewards is None:

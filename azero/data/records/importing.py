@@ -10,7 +10,13 @@ import numpy as np
 from rich.console import Console
 
 from azero.console.progress import Progress
-from azero.console.tables import format_bytes, format_count, format_duration, make_table
+from azero.console.tables import (
+    count_of,
+    format_bytes,
+    format_count,
+    format_duration,
+    make_table,
+)
 from azero.console.terminal import make_console
 from azero.data.holding import hold
 from azero.data.records.dataset import Dataset
@@ -58,9 +64,9 @@ def run_import(request: ImportRequest, console: Console | None = None) -> Import
                 row = {"iteration": tally.read, "positions": positions}
                 progress.update({**row, "positions_per_second": speed})
         except KeyboardInterrupt:
-            kept = f"{tally.games.total():,} games are in {request.out}"
+            kept = count_of(tally.games.total(), "imported game")
             raise KeyboardInterrupt(
-                f"stopped; {kept}, and the same command continues the import"
+                f"stopped; {request.out} has {kept}, and the same command continues the import"
             ) from None
         is_empty = not any(dataset.shards(split) for split in SPLITS)
         listed = None if is_new and is_empty else request.out / LEFT_OUT
@@ -69,7 +75,7 @@ def run_import(request: ImportRequest, console: Console | None = None) -> Import
     _print_outcome(tally, time.monotonic() - began, console, listed)
     if is_empty:
         why = f"{listed} says why" if listed else f"see above; {request.out} is not made"
-        raise ValueError(f"none of {tally.read} games was taken; {why}")
+        raise ValueError(f"of {count_of(tally.read, 'game')} none was taken; {why}")
     return tally
 
 
@@ -153,11 +159,12 @@ def _print_outcome(
     if tally.left_out:
         console.print(make_table("Left out", ("reason", "games"), tally.left_out.most_common()))
     added = ", ".join(
-        f"{split} {tally.games[split]:,} games with {tally.positions[split]:,} positions"
+        f"{split} {count_of(tally.games[split], 'game')} with "
+        f"{count_of(tally.positions[split], 'position')}"
         for split in SPLITS
     )
-    before = f"; {tally.already:,} games were there before" if tally.already else ""
-    read = f"{tally.read:,} games read from {tally.files} files"
+    before = f"; there before: {count_of(tally.already, 'game')}" if tally.already else ""
+    read = f"{count_of(tally.read, 'game')} read from {count_of(tally.files, 'file')}"
     console.print(f"{read}; added: {added}{before}", soft_wrap=True)
     speed = format_count(round(tally.positions.total() / max(seconds, 1e-9)))
     console.print(f"{format_duration(seconds)}, {speed} positions/s", soft_wrap=True)

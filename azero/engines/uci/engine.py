@@ -252,6 +252,7 @@ class UciEngine(ServedGame["MoveGame"]):
         wanted = requests[0].names
         if not self._wait(search, self._can_search, patience):
             return self._answer_unprepared(wanted)
+        _ = self.game  # raises the reason if the engine could not start
         from azero.players.notation import as_unfinished
 
         if self._pending_position is not None:

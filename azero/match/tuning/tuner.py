@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from rich.console import Console
 
+from azero.console.tables import count_of
 from azero.console.terminal import make_console
 from azero.data.holding import hold
 from azero.data.rows import Row, RowFile, read_rows, to_plain, write_atomically
@@ -80,6 +81,9 @@ def tune(
     console = console or make_console()
     check_installed()
     space = [parse_parameter(text, _WHOLE) for text in request.parameter]
+    names = [parameter.name for parameter in space]
+    if len(set(names)) < len(names):
+        raise ValueError(f"--parameter {' '.join(request.parameter)}: each has a name of its own")
     for end in (0.0, 1.0):  # an error in the command leaves no directory
         player = with_values(request.player, space, values_of(space, np.full(len(space), end)))
         check_players(_match(request, player, ("first", "second"), request.games, 0, request.out))
@@ -92,14 +96,15 @@ def tune(
             found = trials.observations(request.trials)
             return _conclude(request, space, found, save_plot, console, play)
         except KeyboardInterrupt:
+            kept = count_of(len(trials.rows), "finished trial")
             raise KeyboardInterrupt(
-                f"stopped; {len(trials.rows)} trials are in {request.out}, and the same command "
-                "continues the tuning"
+                f"stopped; {request.out} has {kept}, and the same command continues the tuning"
             ) from None
 
 
 def _check_same(request: TuneRequest) -> None:
-    """Write down the command, or check that the directory has it.
+    """Write down the command, or check that the directory has it. One without a finished trial may
+    become another tuning.
 
     Raises:
       ValueError: it has another one; what differs is named.
@@ -108,15 +113,18 @@ def _check_same(request: TuneRequest) -> None:
     if path.exists():
         there = json.loads(path.read_text(encoding="utf-8"))["command"]
         names = [name for name in here if here[name] != there.get(name)]
-        if names:
+        if names and read_rows(request.out / TRIALS):
             differs = "; ".join(
                 f"{name}: there {there.get(name)}, here {here[name]}" for name in names
             )
             raise ValueError(
                 f"{request.out} holds another tuning ({differs}); choose another directory"
             )
-    else:
-        _write(request, {})
+        if not names:
+            return
+        for begun in request.out.glob("trial-*"):
+            shutil.rmtree(begun)
+    _write(request, {})
 
 
 def _write(request: TuneRequest, result: dict[str, Any]) -> None:

@@ -128,10 +128,13 @@ def run(
     _announce(experiment, settings, workdir, console)
     names = ordered(tuple(stages))
     with hold_workdir(workdir):
-        files.write_config(workdir, settings)
-        files.write_run(workdir, experiment.name, settings)
+        _check_needs(workdir, names)
         records = prepare_data(settings, workdir, data, console)
         context = StageContext(experiment.name, settings, workdir, records, console)
+        if set(names) - {name for name in STAGES if STAGES[name].needs} - {*read_stages(workdir)}:
+            context.data()  # what needs no other stage learns from records
+        files.write_config(workdir, settings)
+        files.write_run(workdir, experiment.name, settings)
         for name in names:
             status = _run_stage(context, name, console)
             if status:
@@ -144,6 +147,22 @@ def run(
     return 0
 
 
+def _check_needs(workdir: Path, names: Sequence[str]) -> None:
+    """Check before hours of learning that every stage will find the ones that it needs.
+
+    Raises:
+      ValueError: one has neither been run nor is it in `names`.
+    """
+    done = read_stages(workdir)
+    for name in names:
+        for needed in STAGES[name].needs:
+            if needed not in done and needed not in names:
+                raise ValueError(
+                    f"stage {name} needs stage {needed}, which has not been run in {workdir}: "
+                    "add it to --stages"
+                )
+
+
 def _run_stage(context: StageContext, name: str, console: Console) -> int:
     """Run one stage, unless it is done, and store its outcome."""
     done = read_stages(context.workdir)
@@ -152,12 +171,6 @@ def _run_stage(context: StageContext, name: str, console: Console) -> int:
     if name in done and has_data and _agrees(done[name]["settings"], facts):
         console.print(Text.assemble((name, "bold"), ": done before"))
         return 0
-    for needed in STAGES[name].needs:
-        if needed not in done:
-            raise ValueError(
-                f"stage {name} needs stage {needed}, which has not been run in {context.workdir}: "
-                "add it to --stages"
-            )
     console.print(Text.assemble("\n", (name, "bold"), f"  {STAGES[name].title}"))
     started = time.monotonic()
     try:

@@ -192,8 +192,9 @@ def pretended(monkeypatch):
     return ran, interrupted
 
 
-def test_a_stage_that_is_done_is_not_done_again(pretended, tmp_path):
+def test_a_stage_that_is_done_is_not_done_again(pretended, tmp_path, monkeypatch):
     ran, interrupted = pretended
+    monkeypatch.setattr(alphago, "prepare_data", lambda *_: tmp_path)
     interrupted.append("value-data")
     assert alphago.run(TINY, TINY.config, tmp_path, None, DEFAULT, quiet()) == EXIT_INTERRUPTED
     assert ran == ["rollout", "tree", "policy", "reinforce", "value-data"]
@@ -223,9 +224,11 @@ def test_errors_are_lines(pretended, tmp_path, capsys):
     with pytest.raises(
         ValueError, match="stage value needs stage value-data, which has not been run in"
     ):
-        alphago.run(TINY, TINY.config, tmp_path, None, ("value",), quiet())
+        alphago.run(TINY, TINY.config, tmp_path / "new", None, ("value",), quiet())
+    assert not (tmp_path / "new").exists(), "nothing was run"
     with pytest.raises(ValueError, match="no records in"):
-        StageContext("alphago9", TINY.config, tmp_path, None, quiet()).data()
+        alphago.run(TINY, TINY.config, tmp_path / "new", None, ("planes",), quiet())
+    assert not (tmp_path / "new").exists()
     with pytest.raises(SystemExit):
         alphago.main(TINY, ["--workdir", str(tmp_path), "--config", str(tmp_path / "nothing.toml")])
     assert "azero: cannot read the overlay" in capsys.readouterr().err
