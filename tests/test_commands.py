@@ -143,11 +143,17 @@ def test_a_misspelt_flag_is_compared_with_the_flags_of_its_command(
 
 
 @pytest.mark.parametrize(
-    "words", ["azero match", "azero.experiments.go9", "azero.experiments.alphago9"]
+    "words",
+    [
+        "azero match --help",
+        "azero models",
+        "azero.experiments.go9 --help",
+        "azero.experiments.alphago9 --help",
+    ],
 )
 def test_a_reader_that_goes_is_no_error(words: str) -> None:
     """`azero match --help | head -1`."""
-    command = [sys.executable, "-m", *words.split(), "--help"]
+    command = [sys.executable, "-m", *words.split()]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
