@@ -13,7 +13,7 @@ from azero.match.directory import read_players
 from azero.match.elo import EloFit
 from azero.match.matches import play_match
 from azero.match.request import MatchRequest, TournamentRequest
-from azero.match.sides import check_players
+from azero.match.sides import match_rules, read_sides
 from azero.report.ratings import rate
 
 _SHARED = (
@@ -34,7 +34,8 @@ MOST_BYTES = 255
 
 
 def play_tournament(request: TournamentRequest, console: Console | None = None) -> EloFit:
-    """Play what is missing of all matches, print the ratings and return them.
+    """Play what is missing of all matches, print the ratings and return them. The rules of all
+    matches are those of the first network, as in a match of all players.
 
     Each match is kept in a directory of `request.out` while it is played, so an interrupted
     tournament continues where it was. A run without an iteration plays all its matches with the
@@ -64,10 +65,10 @@ def play_tournament(request: TournamentRequest, console: Console | None = None) 
         )
         for (first, second), directory in zip(pairs, directories, strict=True)
     ]
-    for match in matches:  # an error in the last one is reported before hours of games
-        check_players(match)
+    # One game for all, also for two programs; an error is reported before hours of games.
+    rules = match_rules(matches[0], [side for match in matches for side in read_sides(match)])
     for match in matches:
-        play_match(match, console, read_players(directories))
+        play_match(match, console, read_players(directories), rules)
     anchor = request.anchor or next(iter(players))
     return rate(directories, {anchor: 0.0}, console=console)
 

@@ -113,7 +113,8 @@ class MatchDirectory:
         path = self.path
         if (path / MATCH).exists():
             facts = read_match(path)
-            there = facts["command"]
+            # earlier versions did not record the rules
+            there = {"rules": self.command.get("rules")} | facts["command"]
             self.games = read_match_games(path)
             if facts.get("result") and not self.games:
                 raise ValueError(

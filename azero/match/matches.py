@@ -52,9 +52,11 @@ def play_match(
     request: MatchRequest,
     console: Console | None = None,
     known: Mapping[str, dict[str, Any]] = MappingProxyType({}),
+    rules: GameConfig | None = None,
 ) -> MatchResult:
     """Play the match, print its score, and write its games where a directory is named. The players
-    `known` of other matches (`read_players`) play with the checkpoints that they had there.
+    `known` of other matches (`read_players`) play with the checkpoints that they had there, and
+    `rules` are by default those of the two players (`match_rules`).
 
     Raises:
       AbsentPlayerError: a player never made a move.
@@ -65,14 +67,15 @@ def play_match(
     """
     console = console or make_console()
     sides = tuple(with_checkpoint(side, known.get(side.text)) for side in read_sides(request))
-    rules = match_rules(request, sides)
+    rules = rules or match_rules(request, sides)
     pairings = draw_pairings(request, rules.build())
     if request.start_positions is not None:
         check_start_positions(sides)
     with contextlib.ExitStack() as stack:
         directory = None
         if request.out is not None:
-            directory = MatchDirectory(request.out, request.command, [side.facts for side in sides])
+            command = request.command | {"rules": describe_rules(rules)}
+            directory = MatchDirectory(request.out, command, [side.facts for side in sides])
             stack.callback(directory.close)
             at_once = plays_at_once(sides, request.plays_singly)
             sides = tuple(

@@ -1,6 +1,9 @@
 """Tournaments: one list of ratings, whatever interrupts them."""
 
 import dataclasses
+import json
+import sys
+from pathlib import Path
 
 import jax
 import pytest
@@ -39,6 +42,23 @@ def test_six_players_are_interrupted_and_rated_in_one_list(tmp_path, monkeypatch
     assert len(list(tmp_path.iterdir())) == 15
     assert {path: read_match_games(path) for path in played} == before, "nothing is played again"
     assert [r.elo for r in play_tournament(request, QUIET).ratings] == [r.elo for r in fit.ratings]
+
+
+def test_all_matches_have_the_rules_of_the_first_network(tmp_path):
+    """Also that of two programs, which by themselves would play 19x19."""
+    script = Path(__file__).parents[1] / "players" / "scripted_go.py"
+    programs = [f"{mode}=gtp:{sys.executable} {script} {mode}" for mode in ("pass", "corner")]
+    players = (*programs, "network=random:go5")
+    play_tournament(TournamentRequest(players, games=2, komi=3.5, out=tmp_path), QUIET)
+    rules = {read_match(path)["command"]["rules"] for path in tmp_path.iterdir()}
+    assert len(list(tmp_path.iterdir())) == 3 and len(rules) == 1, rules
+    assert rules.pop().startswith("go on 5x5, area scoring, komi 3.5")
+    path = next(path for path in tmp_path.iterdir() if read_match_games(path))
+    facts = json.loads((path / "match.json").read_text())
+    facts["command"]["rules"] = "go on 19x19"
+    (path / "match.json").write_text(json.dumps(facts))
+    with pytest.raises(ValueError, match=r"there rules: go on 19x19; here rules: go on 5x5"):
+        play_tournament(TournamentRequest(players, games=2, komi=3.5, out=tmp_path), QUIET)
 
 
 def test_what_is_no_tournament_is_named(tmp_path):
