@@ -29,7 +29,7 @@ def test_every_console_is_made_in_one_place() -> None:
         for path in sorted(root.rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Call)
-        and getattr(node.func, "id", getattr(node.func, "attr", "")) == "Console"
+        and getattr(node.func, "id", getattr(node.func, "attr", "")) in ("Console", "_Console")
     ]
     assert [maker.rpartition(":")[0] for maker in makers] == ["console/terminal.py"], makers
 

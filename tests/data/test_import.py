@@ -15,6 +15,7 @@ from policy_words import split_words
 from record_files import EXPERT, FILTERS, GAME, HALVES, import_to, write_mixed
 from rich.console import Console
 
+from azero import __main__ as program
 from azero.commands import main as cli
 from azero.data.holding import hold
 from azero.data.records import human
@@ -156,8 +157,10 @@ def test_ctrl_c_is_one_line_and_the_same_command_goes_on(tmp_path, monkeypatch, 
     ]
     monkeypatch.setattr(sys, "argv", command)
     monkeypatch.setattr(human, "_write_pool", interrupted)
+    monkeypatch.setattr(program, "keep_interrupts", lambda: None)
+    monkeypatch.setattr(program, "exit_at_once", sys.exit)
     with pytest.raises(SystemExit) as ended:
-        cli.main()
+        program.main()
     assert ended.value.code == 130
     assert capsys.readouterr().err.endswith(
         f"azero: stopped; {tmp_path / 'set'} has 10 imported games, and the same command continues the "
