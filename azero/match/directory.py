@@ -184,6 +184,8 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
     """Return how two commands differ: the match in the directory first, then this one; a missing
     setting is None. Empty if they are equal."""
     names = [name for name in dict.fromkeys([*old, *new]) if old.get(name) != new.get(name)]
+    if len(names) > 1 and "rules" in names:
+        names.remove("rules")  # they follow from the others
     if not names:
         return ""
     there, here = (

@@ -182,7 +182,8 @@ def test_a_match_goes_on_where_it_stopped_and_no_other_may(tmp_path: Path) -> No
     assert read_match(tmp_path)["command"]["games"] == 6
     with pytest.raises(ValueError, match=r"another match \(there games: 6; here games: 4\)"):
         play(wanted)
-    extended = MatchDirectory(tmp_path, request("corner", "pass", 8).command, [])
+    command = read_match(tmp_path)["command"] | {"games": 8}
+    extended = MatchDirectory(tmp_path, command, [])
     lost = dataclasses.replace(read_match_games(tmp_path)[0], number=7, reward=-1.0)
     extended.add(lost, None)
     extended.close()  # stopped before the end
