@@ -169,3 +169,22 @@ def test_the_examples_of_the_readme_run():
         exec(textwrap.dedent(code), scope)
     state = scope["step"](scope["state"], jnp.full(256, 40))
     assert scope["legal"](state).shape == (256, 82) and not scope["legal"](state)[:, 40].any()
+
+
+RESULT = re.compile(
+    r"(?:\| (\d+), (?:(\d+), )?(\d+) \| |(\d+) won, (\d+) drawn, (\d+) lost,\s+)\*{0,2}([\d.]+)%"
+)
+
+
+def test_scores_are_those_of_the_games_beside_them():
+    """`| won, drawn, lost | score |`, or without draws, and the same in words."""
+    checked = 0
+    for page in sorted(
+        [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("experiments/**/*.md")]
+    ):
+        for found in RESULT.finditer(page.read_text()):
+            won, drawn, lost = (int(found[i] or found[i + 3] or 0) for i in (1, 2, 3))
+            score = 100 * (won + drawn / 2) / (won + drawn + lost)
+            assert abs(score - float(found[7])) <= 0.051, f"{page}: {found[0]} is {score:.2f}%"
+            checked += 1
+    assert checked > 30
