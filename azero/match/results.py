@@ -80,7 +80,7 @@ def _of_match(directory: Path) -> MatchOutcome:
 
 
 def _counted(directory: Path, result: dict[str, Any], counts_repeats: bool) -> MatchResult:
-    """Return the result of a match whose games are not there, as match.json counts it."""
+    """Return the result of a match without its games, as match.json counts it."""
     if not result:
         raise NotRatedError(f"{directory}: no game has ended ({GAMES}, {MATCH})")
     prefix = "" if counts_repeats or not result.get("repeated_games") else "different_"
