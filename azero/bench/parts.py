@@ -227,15 +227,13 @@ def _games(quick: bool) -> list[Figure]:
 def _engine(quick: bool) -> list[Figure]:
     from azero.bench import engine
 
-    rows = engine.run(
-        ResNetConfig(blocks=6, filters=96), 19, (8,) if quick else (1, 8, 32), 64 if quick else 400
-    )
+    rows = engine.run(ResNetConfig(blocks=6, filters=96), 19, (8,) if quick else (1, 8, 32), 400)
     return [
         Figure(
             f"one tree, 19x19, 6 blocks of 96, batch {row.batch}",
             f"{row.visits_per_second:,.0f} visits/s, {row.network_share:.0%} of the time "
             f"in the network",
-            "azero bench engine",
+            "azero bench engine --batches 1 8 32 --visits 400",
         )
         for row in rows
     ] + [_tree(size, quick) for size in (9, 19)]
@@ -245,7 +243,7 @@ def _tree(size: int, quick: bool) -> Figure:
     """Return the speed of the tree itself, with a stand-in for the network."""
     from azero.bench import engine
 
-    batch, visits = 256, 5_000 if quick else 50_000
+    batch, visits = 256, 20_000 if quick else 50_000
     (row,) = engine.run(
         ResNetConfig(blocks=1, filters=8), size, (batch,), visits, stand_in=True, overlaps=True
     )

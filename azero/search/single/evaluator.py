@@ -79,7 +79,9 @@ class Evaluator:
         Args:
           game: whose states the leaf evaluates; only the rules that the leaf sees matter (not the
             komi).
-          leaf: the leaf; it is compiled for one position and for `batch`.
+          leaf: the leaf; it is compiled for one position and for `batch`, on a CPU also for half of
+            `batch`: a call takes time in proportion there, and the first batches of a search are
+            not full (`TreeSettings.batch_after`).
           params: its parameters, on the host or on any device.
           batch: positions of a full call, split over the devices.
           symmetry: see `Symmetries`.
@@ -91,7 +93,7 @@ class Evaluator:
         devices = list(
             (meshes.make_mesh(jax.local_devices()) if mesh is None else mesh).devices.flat
         )
-        used = next(count for count in range(min(len(devices), batch), 0, -1) if batch % count == 0)
+        sizes = {1, batch} | ({batch // 2} if devices[0].platform == "cpu" and batch > 2 else set())
         self.counts = Counts(0, 0, 0.0)
         self.num_symmetries = game.num_symmetries
         self._symmetry = symmetry
@@ -102,12 +104,11 @@ class Evaluator:
         self._programs: dict[int, Callable[[int, np.ndarray, np.ndarray], tuple[Array, Array]]]
         if network is not None:
             outside = _OutsideProgram(game, leaf, network)
-            self._programs = {1: outside, batch: outside}
+            self._programs = dict.fromkeys(sizes, outside)
         else:
-            on_devices = {1: devices[:1]} | ({batch: devices[:used]} if batch > 1 else {})
             self._programs = {
-                size: _Program(game, leaf, params, seed, meshes.make_mesh(some))
-                for size, some in on_devices.items()
+                size: _Program(game, leaf, params, seed, _split_mesh(devices, size))
+                for size in sizes
             }
         self._largest = max(self._programs)
 
@@ -245,6 +246,13 @@ class Evaluator:
         self._cache[content] = evaluation
         if len(self._cache) > self._cache_size:
             self._cache.popitem(last=False)
+
+
+def _split_mesh(devices: list[jax.Device], size: int) -> Mesh:
+    """Return the mesh of the most `devices` that share `size` positions evenly."""
+    most = min(len(devices), size)
+    used = next(count for count in range(most, 0, -1) if size % count == 0)
+    return meshes.make_mesh(devices[:used])
 
 
 class _Program:

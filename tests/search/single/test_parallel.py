@@ -98,6 +98,30 @@ def test_a_wide_batch_in_a_tiny_tree_ends() -> None:
     check_sums(tree.root)
 
 
+def test_a_call_on_a_cpu_computes_half_a_batch_where_that_is_enough() -> None:
+    """A call takes time in proportion there; the first batches of a search have few leaves."""
+    game, sizes = ShownTree(), set()
+
+    def leaf(
+        params: Any, key: jax.Array, states: Any, symmetry: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        sizes.add(len(symmetry))  # while it is compiled
+        return ignore_symmetry(random_leaf(game))(params, key, states, symmetry)
+
+    settings = TreeSettings(batch=6)
+    evaluator = settings.make_evaluator(game, leaf, {}, mesh=make_mesh(jax.devices()[:1]))
+    position = PackedRules(game, 6).pack(game.init())
+    many = [position] * 3
+    asked = packed.states_of(many), np.tile(position.legal, (3, 1)), np.zeros(3, int)
+    policies, values = evaluator.ask(*asked)
+    assert sizes == {3}
+    assert list(evaluator.warm_up_in_steps(position)) == [1, 3, 6]
+    assert sizes == {1, 3, 6}
+    alone = evaluator.view(position, 0)
+    np.testing.assert_allclose(policies[2][alone.actions], alone.priors, atol=1e-6)
+    np.testing.assert_allclose(values, alone.value, atol=1e-6)
+
+
 class TestTicTacToe:
     GAME = make("tictactoe")
     SMALL: ParallelTree
