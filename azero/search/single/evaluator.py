@@ -106,9 +106,13 @@ class Evaluator:
             outside = _OutsideProgram(game, leaf, network)
             self._programs = dict.fromkeys(sizes, outside)
         else:
+            splits = {size: _split_mesh(devices, size) for size in sizes}
+            placed = {
+                mesh: jax.device_put(params, meshes.replicated(mesh)) for mesh in splits.values()
+            }
             self._programs = {
-                size: _Program(game, leaf, params, seed, _split_mesh(devices, size))
-                for size in sizes
+                size: _Program(game, leaf, placed[mesh], seed, mesh)
+                for size, mesh in splits.items()
             }
         self._largest = max(self._programs)
 
@@ -256,7 +260,7 @@ def _split_mesh(devices: list[jax.Device], size: int) -> Mesh:
 
 
 class _Program:
-    """The leaf, compiled for one batch size over some devices."""
+    """The leaf, compiled for one batch size over the devices of `mesh`, which hold `params`."""
 
     def __init__(
         self, game: Game, leaf: SymmetryLeafFn, params: PyTree, seed: int, mesh: Mesh
@@ -279,7 +283,7 @@ class _Program:
             evaluate, mesh=mesh, in_specs=specs, out_specs=split.spec, check_vma=False
         )
         self._function = jax.jit(sharded, in_shardings=placing, out_shardings=split)
-        self._params = jax.device_put(params, everywhere)
+        self._params = params
 
     def __call__(self, call: int, rows: np.ndarray, symmetry: np.ndarray) -> tuple[Array, Array]:
         """Begin to compute logits float32[B, A] and values float32[B] of packed states uint32[B,
