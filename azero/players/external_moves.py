@@ -29,10 +29,9 @@ def _clock_words(clock: Clock, protocol: str) -> str:
         seconds = clock.seconds_per_move or 1.0
         return f"movetime {round(1000 * max(seconds - LAG_SECONDS, seconds / 2))}"
     main, added = round(1000 * clock.main_seconds), round(1000 * clock.increment_seconds)
-    words = f"wtime {main} btime {main}"
-    if protocol == "usi":
+    if protocol == "usi" and not added:
         return f"btime {main} wtime {main} byoyomi {round(1000 * clock.period_seconds)}"
-    return f"{words} winc {added} binc {added}"
+    return f"wtime {main} btime {main} winc {added} binc {added}"
 
 
 def _is_between(value: str, low: int, high: int) -> bool:

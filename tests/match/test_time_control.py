@@ -138,6 +138,7 @@ def test_programs_are_told_the_time():
     assert _clock_words(Clock(5.0), "uci") == "movetime 4700"
     az = TimeControl(main_time=10800.0, increment=15.0).clock()
     assert _clock_words(az, "uci") == "wtime 10800000 btime 10800000 winc 15000 binc 15000"
+    assert _clock_words(az, "usi") == _clock_words(az, "uci")
     shogi = TimeControl(main_time=600.0, periods=1, period_time=10.0).clock()
     assert _clock_words(shogi, "usi") == "btime 600000 wtime 600000 byoyomi 10000"
 
