@@ -57,9 +57,14 @@ class ExportRequest:
     last: int | None = None
     """Only this many of the newest games."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Check the settings.
+
+        Raises:
+          ValueError: a setting is invalid.
+        """
         if self.last is not None and self.last < 1:
-            raise ValueError(f"last is at least 1, not {self.last}")
+            raise ValueError(f"--last is at least 1, not {self.last}")
 
 
 @dataclass(frozen=True)
