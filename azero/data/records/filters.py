@@ -103,9 +103,9 @@ class Fractions:
     """Shares of the games that are not for training."""
 
     validation: float = 0.02
-    """Evaluated during training."""
+    """Share of the games that are evaluated during training."""
     test: float = 0.03
-    """Evaluated at the end."""
+    """Share of the games that are evaluated at the end."""
 
     def check(self) -> None:
         """Check that the shares are valid.
