@@ -141,6 +141,9 @@ def test_programs_are_told_the_time():
     assert _clock_words(az, "usi") == _clock_words(az, "uci")
     shogi = TimeControl(main_time=600.0, periods=1, period_time=10.0).clock()
     assert _clock_words(shogi, "usi") == "btime 600000 wtime 600000 byoyomi 10000"
+    # With `wtime 0 winc 0` Stockfish searches without end.
+    used_up = shogi._replace(main_seconds=0.0)
+    assert _clock_words(used_up, "uci") == "wtime 10000 btime 10000 winc 10000 binc 10000"
 
 
 def test_a_program_far_behind_resigns_after_ten_moves():
