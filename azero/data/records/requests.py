@@ -97,8 +97,9 @@ class AccuracyRequest:
     """Compare networks with the moves and results of recorded games: top-1 and top-5 accuracy and
     value error, by move number, with 95% intervals."""
 
-    checkpoint: tuple[Path, ...]
-    """Directories of runs, or with an exported network (RUN/checkpoint)."""
+    checkpoint: tuple[str, ...]
+    """Networks that ship (go9), directories of runs, or with an exported network
+    (RUN/checkpoint)."""
     games: Path
     """Games that the networks did not learn from (.sgf .sgf.gz .zip .tar.gz)."""
     iteration: tuple[int, ...] = ()
