@@ -26,6 +26,7 @@ from azero.evaluate.accuracy import Accuracy, Mean, predict_positions, summarise
 from azero.games.go.rules import Go
 from azero.games.go.settings import GoConfig
 from azero.games.go.sgf import read_games
+from azero.models.naming import find_directory
 from azero.report.paper import format_mean, prediction_table
 from azero.report.plots import Chart, Series, save_charts
 from azero.selfplay.trajectory import HostArray
@@ -47,7 +48,7 @@ def evaluate_accuracy(request: AccuracyRequest) -> dict[str, list[Accuracy]]:
     mesh_lib.split_cpu()
     use_compilation_cache()
     console = make_console(file=sys.stderr) if request.json else make_console()
-    config = _common_settings(request.checkpoint)
+    config = _common_settings([path for path, _ in networks.values()])
     tally = ImportTally()
     with working("reading and replaying games", console):
         rows = _read_rows(request, config, tally)
@@ -81,14 +82,14 @@ def _networks(request: AccuracyRequest) -> dict[str, tuple[Path, int | None]]:
     if request.every_checkpoint or chosen:
         if len(request.checkpoint) != 1 or (request.every_checkpoint and chosen):
             raise ValueError("give one run, and --iteration or --every-checkpoint")
-        path = request.checkpoint[0]
+        path = find_directory(request.checkpoint[0])
         kept = chosen or tuple(row.iteration for row in list_checkpoints(path))
         if not kept:
             raise ValueError(f"{path} keeps no checkpoints; is it a run?")
         return {f"{path}, iteration {iteration}": (path, iteration) for iteration in kept}
     if request.plot is not None:
         raise ValueError("--plot needs --iteration or --every-checkpoint")
-    return {str(path): (path, None) for path in request.checkpoint}
+    return {name: (find_directory(name), None) for name in request.checkpoint}
 
 
 def _plot(path: Path, iterations: Sequence[int], rows: Sequence[Accuracy]) -> None:
@@ -108,7 +109,7 @@ def _plot(path: Path, iterations: Sequence[int], rows: Sequence[Accuracy]) -> No
     save_charts(path, [Chart("Moves predicted, %", accuracy), Chart("(z - v)^2 / 4", error)])
 
 
-def _common_settings(checkpoints: tuple[Path, ...]) -> Config:
+def _common_settings(checkpoints: Sequence[Path]) -> Config:
     """Return the settings of the first network; all play on its board."""
     if not checkpoints:
         raise ValueError("give at least one checkpoint")

@@ -273,6 +273,7 @@ def data(
         from azero.data.records.searched import export_searches
         from azero.report.game_records import export_games
 
+        action.check()
         export = export_games if action.out.suffix else export_searches
         count = export(_existing(action.directory), action.out, action.last)
         print(f"{action.out}: {count_of(count, 'game')}")

@@ -81,13 +81,16 @@ def find_directory(text: str) -> Path:
     whether it is there or not.
 
     Raises:
-      ValueError: no network of that name ships, or the player has no directory.
+      ValueError: no network of that name ships, the player has no directory, or options follow
+        its name, which are for players.
     """
     named = parse_network_name(text)
     if named is None:
         return Path(text)
     if named.kind not in ("checkpoint", "model"):
         raise ValueError(f"{text!r} is neither a network that ships nor the directory of one")
+    if named.query:
+        raise ValueError(f"{text!r} has options of a player; here {named.name} alone is a network")
     return find_network(named.name) if named.kind == "model" else Path(named.name)
 
 
@@ -114,4 +117,4 @@ def read_named_config(text: str) -> Config:
     named = parse_network_name(text)
     if named is not None and named.kind == "random-net":
         return load(named.name).config
-    return read_config(find_directory(text))
+    return read_config(find_directory(text.partition("?")[0]))

@@ -108,7 +108,7 @@ class GtpPlayer(ProgramPlayer[GtpProgram]):
         """
         program, colour = self.program, _colour(position.to_play)
         if self._clock is not None and clock.main_seconds is not None:
-            program.ask(f"time_left {colour} {_time_left(clock)}")
+            program.ask(f"time_left {colour} {_time_left(clock, self._knows)}")
         answer = program.ask(f"genmove {colour}", clock.limit_seconds)
         if answer.lower() == "resign":
             return Decision(RESIGN)
@@ -166,11 +166,12 @@ def _time_settings(clock: Clock, knows: Callable[[str], bool]) -> str:
     return f"time_settings {main} {period} {1 if period else 0}"
 
 
-def _time_left(clock: Clock) -> str:
-    """Return the seconds and stones of time_left: the main time, then the period."""
+def _time_left(clock: Clock, knows: Callable[[str], bool]) -> str:
+    """Return the seconds and stones of time_left: the main time, then the period, with the number
+    of periods in place of the stones for a program that was told of several."""
     if clock.main_seconds or not clock.periods:
         return f"{int(clock.main_seconds or 0)} 0"
-    return f"{int(clock.period_seconds)} {clock.periods}"
+    return f"{int(clock.period_seconds)} {clock.periods if knows('kgs-time_settings') else 1}"
 
 
 def _colour(to_play: int) -> str:

@@ -24,15 +24,21 @@ _SCORE = re.compile(r"\bscore (cp|mate) ([-+]?\d+)")
 
 def _clock_words(clock: Clock, protocol: str) -> str:
     """Return what follows `go` for a player's clock, which is taken as its opponent's, too. A fixed
-    time for a move is reduced by LAG_SECONDS, at most by half."""
+    time for a move is reduced by LAG_SECONDS, at most by half.
+
+    UCI has no byo-yomi: a period is sent as an increment, the first of which has been added.
+    """
     if clock.seconds_per_move is not None or clock.main_seconds is None:
         seconds = clock.seconds_per_move or 1.0
         return f"movetime {round(1000 * max(seconds - LAG_SECONDS, seconds / 2))}"
-    main, added = round(1000 * clock.main_seconds), round(1000 * clock.increment_seconds)
-    words = f"wtime {main} btime {main}"
-    if protocol == "usi":
-        return f"btime {main} wtime {main} byoyomi {round(1000 * clock.period_seconds)}"
-    return f"{words} winc {added} binc {added}"
+    main, added, period = (
+        round(1000 * seconds)
+        for seconds in (clock.main_seconds, clock.increment_seconds, clock.period_seconds)
+    )
+    if protocol == "usi" and not added:
+        return f"btime {main} wtime {main} byoyomi {period}"
+    main, added = main + period, added or period
+    return f"wtime {main} btime {main} winc {added} binc {added}"
 
 
 def _is_between(value: str, low: int, high: int) -> bool:

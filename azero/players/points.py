@@ -36,7 +36,7 @@ class PointsEstimate(NamedTuple):
 
 def points_estimator(game: Game, heads: Heads) -> Estimator[PointsEstimate] | None:
     """Return the estimator of a network, whose estimates are means over all symmetries of the
-    board; None where it has no score and ownership heads.
+    board, with leads without komi; None where it has no score and ownership heads.
 
     The lead goes from the mean of the score head to the count of the sharpened owners, in
     proportion to how decided the board is (the mean square of the ownership).
@@ -57,9 +57,7 @@ def points_estimator(game: Game, heads: Heads) -> Estimator[PointsEstimate] | No
         sharp = jnp.tanh(SHARPNESS * jnp.arctanh(jnp.clip(owners, -0.9999, 0.9999)))
         decided = jnp.mean(owners**2)
         lead = decided * jnp.sum(sharp) + (1.0 - decided) * mean
-        komi = game.komi if state.komi is None else 0.5 * state.komi
-        komi = jnp.where(game.to_play(state) == 0, -komi, komi)
-        traced: tuple[Any, ...] = (lead + komi, stdev, owners)  # numbers once it has run
+        traced: tuple[Any, ...] = (lead, stdev, owners)  # numbers once it has run
         return PointsEstimate(*traced)
 
     return Estimator(game, heads, points)

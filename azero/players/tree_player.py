@@ -8,6 +8,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import cast
 
 import jax
 import numpy as np
@@ -222,7 +223,10 @@ class TreePlayer:
         if self._points is None:
             return None
         here, *others = self._points(self._with_following(position, actions))
-        return [here, *(estimate.for_opponent() for estimate in others)]
+        rules = cast(Go, self.game)  # other games have no estimator of points
+        komi = rules.komi if position.to_play else -rules.komi
+        estimates = [here, *(estimate.for_opponent() for estimate in others)]
+        return [estimate._replace(lead=estimate.lead + komi) for estimate in estimates]
 
     def estimate_draws(self, position: Position, actions: Sequence[int]) -> list[float] | None:
         """Return the network's probability of a draw after each move, as `Thinker` says."""

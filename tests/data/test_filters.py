@@ -32,6 +32,7 @@ RECORD = GameRecord(
         ("9p", 18),
         ("1P", 10),
         ("9段", 9),
+        ("3級", -2),
         (" 6D?", 6),
         ("", None),
         ("strong", None),

@@ -256,7 +256,7 @@ def test_bad_input_is_named_line_by_line_and_the_rest_is_imported(bad):
         "notes.sgf: not readable: no SGF data",
         "odd.sgf game 1: against the rules: move 2, White E5: the point is taken",
         "odd.sgf game 2: against the rules: move 4, White A9: suicide",
-        "odd.sgf game 3: against the rules: the set-up chain at points [0] has no liberty",
+        "odd.sgf game 3: against the rules: the chain that is set up at A9 has no liberty",
         "odd.sgf game 6: not readable: [zz] is not a point",
         f"{files / 'empty'}: there is no file of game records in it",
         f"{files / 'nowhere'}: there is no such file or directory",

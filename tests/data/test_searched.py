@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from azero.data.records.dataset import Dataset
-from azero.data.records.filters import SPLITS
+from azero.data.records.filters import SPLITS, Filters, Fractions
+from azero.data.records.importing import draw_position
 from azero.data.records.searched import export_searches
 from azero.data.run_files import write_config
 from azero.data.settings import ReplayConfig
@@ -92,6 +93,17 @@ def test_every_position_keeps_its_policy(run, tmp_path):
         for frames, policy in zip(samples.frames, samples.policy, strict=True):
             assert [word for word in policy.tolist() if word] == wanted[frames[0].tobytes()]
     assert seen == 2 * GAMES * MOVES
+
+
+def test_games_won_by_points_have_a_winner(run, tmp_path):
+    _, played = run
+    dataset = Dataset.create(tmp_path, Filters(size=(5,)), Fractions(), has_searches=True)
+    games = played[0]._replace(result=0.4 * played[0].result)
+    positions = pack_positions(games, policy_room(BOARD))
+    dataset.append_packed("train", positions, pack_games(games), ["a game"] * GAMES)
+    drawn = [draw_position(dataset, "train", np.random.default_rng(seed)) for seed in range(8)]
+    ends = {text.partition("\n")[0].rpartition(" and ")[2] for text in drawn}
+    assert ends == {"won", "lost"}
 
 
 def test_the_newest_games_alone(run, tmp_path):

@@ -133,13 +133,18 @@ def test_programs_are_told_the_time():
     fischer = TimeControl(main_time=60.0, increment=1.5).clock()
     assert _time_settings(fischer, kgs) == "kata-time_settings fischer 60 1.5"
     assert _time_settings(fischer, knows()) == "time_settings 60 0 0"
-    assert _time_left(AGZ.clock()) == "7200 0"
-    assert _time_left(AGZ.clock()._replace(main_seconds=0.0, periods=2)) == "60 2"
+    assert _time_left(AGZ.clock(), kgs) == "7200 0"
+    used_up = AGZ.clock()._replace(main_seconds=0.0, periods=2)
+    assert (_time_left(used_up, kgs), _time_left(used_up, knows())) == ("60 2", "60 1")
     assert _clock_words(Clock(5.0), "uci") == "movetime 4700"
     az = TimeControl(main_time=10800.0, increment=15.0).clock()
     assert _clock_words(az, "uci") == "wtime 10800000 btime 10800000 winc 15000 binc 15000"
+    assert _clock_words(az, "usi") == _clock_words(az, "uci")
     shogi = TimeControl(main_time=600.0, periods=1, period_time=10.0).clock()
     assert _clock_words(shogi, "usi") == "btime 600000 wtime 600000 byoyomi 10000"
+    # With `wtime 0 winc 0` Stockfish searches without end.
+    used_up = shogi._replace(main_seconds=0.0)
+    assert _clock_words(used_up, "uci") == "wtime 10000 btime 10000 winc 10000 binc 10000"
 
 
 def test_a_program_far_behind_resigns_after_ten_moves():

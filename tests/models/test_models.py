@@ -114,6 +114,8 @@ def test_a_network_has_several_names(tmp_path, monkeypatch):
     assert find_directory("runs/gone") == Path("runs/gone"), "whoever reads it says what is wrong"
     with pytest.raises(ValueError, match="'random-net:go9' is neither a network that ships nor"):
         find_directory("random-net:go9")
+    with pytest.raises(ValueError, match="has options of a player; here go9 alone is a network"):
+        find_directory("go9?iteration=3")
     assert read_visits("go9?visits=40") == 40 and read_visits("go9") is None
     assert all(map(is_network, ("go9", "model:go9", "runs/gone"))) and not is_network("gtp:gnugo")
     for file, kind in (("best.txt.gz", "leela"), ("best.txt", "leela"), ("mine.onnx", "onnx")):

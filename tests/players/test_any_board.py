@@ -24,13 +24,14 @@ from azero.players.thinking import Limits
 SMALL = {"blocks": 2, "filters": 8, "value_hidden": 8, "convolution": "winograd"}
 
 
-def export(directory: Path, pooled: bool) -> str:
+def export(directory: Path, pooled: bool, sees_komi: bool = True) -> str:
     """Write an untrained network of 5x5; return the player's name."""
     config = load("go5").config
     if pooled:
+        komi_planes = {"planes": 19, "selfplay_komis": (0.5, 24.5)} if sees_komi else {}
         config = dataclasses.replace(
             config,
-            game=GoConfig(size=(5,), komi=0.5, planes=19, selfplay_komis=(0.5, 24.5)),
+            game=GoConfig(size=(5,), komi=0.5, **komi_planes),
             network=PooledConfig(head_filters=4, **SMALL),
         )
     else:
@@ -110,6 +111,16 @@ def test_points_are_estimated_for_the_side_to_move(pooled) -> None:
         leads[komi] = here.lead
     # White is to move; the network, which is not trained, may see the komi a little differently.
     assert 5 < leads[10.5] - leads[0.5] < 15
+
+
+def test_the_lead_has_the_komi_of_the_game_where_the_network_sees_none(tmp_path) -> None:
+    thinker = load_thinker(parse_player(f"{export(tmp_path, True, sees_komi=False)}?visits=1"))
+    leads = []
+    for komi in (0.5, 10.5):
+        position = Position.start(make("go", size=5, komi=komi)).play(12)
+        here, after = thinker.estimate_points(position, [0])
+        leads += [here.lead, after.lead]
+    assert leads[2:] == pytest.approx([leads[0] + 10, leads[1] + 10], abs=1e-4), "White is to move"
 
 
 def test_networks_of_the_papers_estimate_no_points(plain) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from azero.commands.main import data
 from azero.data.records.requests import ExportRequest
 from azero.data.run_files import write_config
 from azero.data.shard import (
@@ -124,8 +125,8 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
     make_run(tmp_path / "empty", load("go5").config, shards=0)
     with pytest.raises(ValueError, match="empty has no games"):
         export_games(tmp_path / "empty", tmp_path / "x.sgf")
-    with pytest.raises(ValueError, match="last is at least 1, not 0"):
-        ExportRequest(tmp_path / "empty", tmp_path / "x.sgf", last=0)
+    with pytest.raises(ValueError, match="--last is at least 1, not 0"):
+        data(ExportRequest(tmp_path / "empty", tmp_path / "x.sgf", last=0))
     write_config(tmp_path / "empty", load("tictactoe").config)
     with pytest.raises(ValueError, match="no format for games of tictactoe, only"):
         export_games(tmp_path / "empty", tmp_path / "x.sgf")

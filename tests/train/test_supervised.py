@@ -173,7 +173,7 @@ def test_the_network_alone_is_one_file(workdir, tmp_path, capsys):
 
 
 def test_accuracy_of_a_run_and_of_its_export_are_the_same(workdir, capsys):
-    request = AccuracyRequest((workdir, workdir / "checkpoint"), EXPERT, number=5, json=True)
+    request = AccuracyRequest((str(workdir), f"{workdir}/checkpoint"), EXPERT, number=5, json=True)
     first, second = evaluate_accuracy(request).values()
     assert first == second and first[0].games == 5
     printed = json.loads(capsys.readouterr().out)
@@ -186,7 +186,7 @@ def test_accuracy_over_a_run_is_a_picture(workdir, tmp_path):
     kept = [row.iteration for row in list_checkpoints(workdir)]
     picture = tmp_path / "accuracy.svg"
     request = AccuracyRequest(
-        (workdir,), EXPERT, every_checkpoint=True, plot=picture, number=1, json=True
+        (str(workdir),), EXPERT, every_checkpoint=True, plot=picture, number=1, json=True
     )
     found = evaluate_accuracy(request)
     assert list(found) == [f"{workdir}, iteration {iteration}" for iteration in kept]
@@ -194,7 +194,7 @@ def test_accuracy_over_a_run_is_a_picture(workdir, tmp_path):
     for changes, message in (
         ({"iteration": (kept[0],)}, "--iteration or --every-checkpoint"),
         ({"every_checkpoint": False}, "--plot needs"),
-        ({"checkpoint": (workdir, workdir)}, "give one run"),
+        ({"checkpoint": (str(workdir), str(workdir))}, "give one run"),
     ):
         with pytest.raises(ValueError, match=message):
             evaluate_accuracy(dataclasses.replace(request, **changes))
@@ -202,7 +202,7 @@ def test_accuracy_over_a_run_is_a_picture(workdir, tmp_path):
 
 def test_accuracy_as_tables(workdir, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    evaluate_accuracy(AccuracyRequest((workdir,), EXPERT, number=2, paper=True))
+    evaluate_accuracy(AccuracyRequest((str(workdir),), EXPERT, number=2, paper=True))
     printed = capsys.readouterr().out
     assert "top-1 % (95%)" in printed and "1-10" in printed and "60.4" in printed
 
@@ -228,7 +228,9 @@ def test_errors_are_lines(workdir, data, tmp_path, capsys):
     assert "records hold no searches" in capsys.readouterr().err
     (tmp_path / "small.sgf").write_text("(;SZ[5]RE[B+1];B[aa])")
     with pytest.raises(ValueError, match=r"1 with board of 5x5, not 9x9"):
-        evaluate_accuracy(AccuracyRequest((workdir,), tmp_path / "small.sgf", json=True))
+        evaluate_accuracy(AccuracyRequest((str(workdir),), tmp_path / "small.sgf", json=True))
+    with pytest.raises(ValueError, match=r"24 with board of 9x9, not 7x7"):
+        evaluate_accuracy(AccuracyRequest(("go7",), EXPERT, json=True))
 
 
 def test_progress_is_shown_on_a_plain_console(data, tmp_path):

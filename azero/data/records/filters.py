@@ -11,7 +11,7 @@ from azero.games.go.sgf import GameRecord
 
 SPLITS = ("train", "validation", "test")
 """Names of the parts of a data set, and of their directories."""
-_RANK = re.compile(r"\s*(\d{1,2})\s*(k|d|p|级|段)", re.IGNORECASE)
+_RANK = re.compile(r"\s*(\d{1,2})\s*(k|d|p|级|級|段)", re.IGNORECASE)
 _FIRST_DAN, _FIRST_PROFESSIONAL = 0, 9
 """Offsets added to the dan rank of amateurs (1 to 9) and of professionals."""
 
@@ -103,9 +103,9 @@ class Fractions:
     """Shares of the games that are not for training."""
 
     validation: float = 0.02
-    """Evaluated during training."""
+    """Share of the games that are evaluated during training."""
     test: float = 0.03
-    """Evaluated at the end."""
+    """Share of the games that are evaluated at the end."""
 
     def check(self) -> None:
         """Check that the shares are valid.
@@ -134,6 +134,6 @@ def parse_rank(text: str) -> int | None:
     if not found:
         return None
     number, kind = int(found.group(1)), found.group(2).lower()
-    if kind in "k级":
+    if kind in "k级級":
         return 1 - number
     return number + (_FIRST_PROFESSIONAL if kind == "p" else _FIRST_DAN)

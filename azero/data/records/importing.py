@@ -139,7 +139,8 @@ def draw_position(dataset: Dataset, split: str, random: np.random.Generator) -> 
         )
     else:
         last, played = game.num_points, f"{colour}, to play after {row['ply']} moves,"
-    result = {1: "won", -1: "lost", 0: "no winner"}[int(row["value"])]
+    reward = games["result"][number, row["to_play"]]  # may count points (game.margin-weight)
+    result = {1: "won", -1: "lost", 0: "no winner"}[int(np.sign(reward))]
     source = dataset.sources(split, record.shard)[number]
     heading = f"{source}: {played} and {result}"
     return f"{heading}\n{format_diagram(board, last if last < game.num_points else None)}"

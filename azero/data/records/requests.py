@@ -57,9 +57,14 @@ class ExportRequest:
     last: int | None = None
     """Only this many of the newest games."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Check the settings.
+
+        Raises:
+          ValueError: a setting is invalid.
+        """
         if self.last is not None and self.last < 1:
-            raise ValueError(f"last is at least 1, not {self.last}")
+            raise ValueError(f"--last is at least 1, not {self.last}")
 
 
 @dataclass(frozen=True)
@@ -92,8 +97,9 @@ class AccuracyRequest:
     """Compare networks with the moves and results of recorded games: top-1 and top-5 accuracy and
     value error, by move number, with 95% intervals."""
 
-    checkpoint: tuple[Path, ...]
-    """Directories of runs, or with an exported network (RUN/checkpoint)."""
+    checkpoint: tuple[str, ...]
+    """Networks that ship (go9), directories of runs, or with an exported network
+    (RUN/checkpoint)."""
     games: Path
     """Games that the networks did not learn from (.sgf .sgf.gz .zip .tar.gz)."""
     iteration: tuple[int, ...] = ()

@@ -9,11 +9,19 @@ network with score and ownership heads; without one they are left out.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from azero.engines.gtp.command import Call, Command, CommandError, parse_colour, parse_integer
+from azero.engines.gtp.command import (
+    Call,
+    Command,
+    CommandError,
+    parse_colour,
+    parse_integer,
+    parse_number,
+)
 from azero.engines.gtp.play import finish_move
 from azero.engines.moves import choose_move, unvisited_moves, win_rate
 from azero.players.thinking import Analysis, Limits, MoveInfo, Restriction, ThinkOptions
@@ -65,7 +73,7 @@ def parse_options(call: Call) -> AnalyzeOptions:
     if words and words[0].lower() in ("b", "w", "black", "white"):
         colour = parse_colour(words.pop(0))
     options = AnalyzeOptions(colour)
-    if words and words[0].lstrip("-").isdigit():
+    if words and re.match(r"[-+.]?\d", words[0]):
         options.seconds = _centiseconds(words.pop(0))
     restrictions = []
     while words:
@@ -97,7 +105,11 @@ def _option(options: AnalyzeOptions, key: str, value: str) -> None:
 
 
 def _centiseconds(word: str) -> float:
-    return max(0.01, parse_integer(word, 0, 10**9) / 100)
+    """Return centiseconds, which need not be whole in KataGo, as seconds."""
+    value = parse_number(word)
+    if not 0 <= value <= 10**9:
+        raise CommandError(f"syntax error: {word[:20]!r} is not a number from 0 to {10**9}")
+    return max(0.01, value / 100)
 
 
 def _take_restriction(call: Call, key: str, words: list[str]) -> tuple[str, int, set[int], int]:

@@ -9,6 +9,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from azero.data.files import describe_system_error
 from azero.engines.moves import best_action, win_rate
 from azero.engines.session import Session
 from azero.engines.terminal.board import draw_board
@@ -99,8 +100,10 @@ class Terminal:
         }
         try:
             commands.get(word.lower(), lambda: self._play(line))()
-        except (ValueError, OSError) as error:
+        except ValueError as error:
             self._say(f"{error}", "red")
+        except OSError as error:
+            self._say(describe_system_error(error), "red")
 
     def _help(self) -> None:
         """Print what can be typed; for games other than Go with two moves as examples."""

@@ -50,7 +50,7 @@ class PgnGame:
     actions: tuple[int, ...]
     """as in `azero.games.chess.moves`"""
     result: str
-    """1-0, 0-1, 1/2-1/2, or * for an unknown one"""
+    """1-0, 0-1, 1/2-1/2, or * for an unknown one; that of the tag where the moves end without"""
     comments: tuple[str, ...] = ()
     """of the moves, "" where there is none; those before the first move and in variations are
     left out"""
@@ -158,6 +158,8 @@ def _record(name: str, tags: dict[str, str], moves: list[tuple[str, str]], resul
     except ValueError as error:
         raise ValueError(f"{place}: {shorten(error)}") from error
     comments = tuple(comment for _, comment in moves)
+    if result == "*" and (stated := tags.get("Result", "")) in RESULTS.values():
+        result = stated
     return PgnGame(name, tags, fen, tuple(actions), result, comments)
 
 

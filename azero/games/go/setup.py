@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from azero.games.go.text import format_vertex
+
 _SHOWN = 8
 """Most points of a chain that an error lists."""
 
@@ -28,14 +30,15 @@ def board_of(
                     f"{board.size - 1})"
                 )
             if board[point]:
-                raise ValueError(f"set-up point {point} holds two stones")
+                raise ValueError(f"two stones are set up at {format_vertex(point, shape)}")
             board[point] = colour
     board = board.reshape(shape)
     for chain, liberties in chains(board):
         if not liberties:
             points = sorted(row * width + column for row, column in chain)
-            shown = f"{points[:_SHOWN]}"[:-1] + (", ...]" if len(points) > _SHOWN else "]")
-            raise ValueError(f"the set-up chain at points {shown} has no liberty")
+            shown = [format_vertex(point, shape) for point in points[:_SHOWN]]
+            shown += ["..."] if len(points) > _SHOWN else []
+            raise ValueError(f"the chain that is set up at {' '.join(shown)} has no liberty")
     return board
 
 

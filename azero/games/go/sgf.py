@@ -207,7 +207,7 @@ def _parse_game(text: str, name: str) -> GameRecord:
     ):
         black = tuple(setup.handicap_points(int(handicap), shape))
     if to_play is None:
-        to_play = moves[0][0] if moves else int(bool(black))
+        to_play = moves[0][0] if moves else int(bool(black) and not white)
     record = GameRecord(
         name=name,
         board_shape=shape,

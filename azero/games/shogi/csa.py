@@ -76,13 +76,13 @@ class _Reader:
         for row in text.split("\n"):
             self.number += 1
             try:
-                if row[:1] == "$":
-                    name, _, value = row[1:].strip().partition(":")
-                    self.facts.append((name, value))
-                elif row[:1] == "'" and self.line is not None:
+                if row[:1] == "'" and self.line is not None:
                     self.line.comment(row[1:])
-                elif row[:1] not in ("'", "V", ""):
-                    self.statements(row)
+                elif row[:1] in ("N", "$"):  # a name or a fact may have commas in it
+                    self.statement(row)
+                elif row[:1] != "'":
+                    for statement in row.split(","):
+                        self.statement(statement.strip())
             except ValueError as error:
                 raise ValueError(f"{self.name}, line {self.number}: {shorten(error)}") from error
         if self.line is None:
@@ -99,25 +99,22 @@ class _Reader:
             tuple(self.line.comments),
         )
 
-    def statements(self, row: str) -> None:
-        if row[0] == "N" and row[1:2] in ("+", "-"):
-            self.players[row[1]] = row[2:]
-            return
-        if row[0] == "P":
-            self.setup(row)
-            return
-        for statement in row.split(","):
-            self.statement(statement.strip())
-
     def statement(self, statement: str) -> None:
-        if statement in ("+", "-") and self.line is None:
+        if statement[:2] in ("N+", "N-"):
+            self.players[statement[1]] = statement[2:]
+        elif statement[:1] == "$":
+            name, _, value = statement[1:].strip().partition(":")
+            self.facts.append((name, value))
+        elif statement[:1] == "P":
+            self.setup(statement)
+        elif statement in ("+", "-") and self.line is None:
             self.line = MoveList(self.sfen(statement))
         elif match := _MOVE.fullmatch(statement):
             self.move(*match.groups())
         elif statement[:1] == "%" and self.line is not None:
             self.ending = self.ending or statement
             self.winner = self.winner or winner_of(VERDICTS.get(statement, ""), self.line)
-        elif statement[:1] not in ("T", "'", ""):
+        elif statement[:1] not in ("V", "T", "'", ""):
             raise ValueError(f"{statement!r} is not CSA")
 
     def move(self, sign: str, start: str, end: str, piece: str) -> None:

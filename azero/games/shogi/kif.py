@@ -72,7 +72,9 @@ _ROW = re.compile(r"\s*([0-9]+)\s+(.*?)\s*(?:\(\s*[0-9]+:[0-9:/ ]+\))?\s*\+?\s*$
 _MOVE = re.compile(
     rf"(?:([{DIGITS}])([{NUMERALS}])|同\s*)({_NAMES})(?:(打)|(成|不成)?\(([0-9])([0-9])\))"
 )
-_RESULT = re.compile(r"まで\s*\d+手で(?:(先手|後手|下手|上手)の\w*勝ち|(\w+))")
+_RESULT = re.compile(
+    r"まで、?\s*\d+手で(?:\w*により)?(?:(先手|後手|下手|上手)の\w*?(勝ち|負け)|(\w+))"
+)
 """The line under the moves; it alone has the result where the last row has not."""
 _LIKE_A_MOVE = re.compile(rf"[{DIGITS}同]|.*(?:打|\([0-9]+\))$")
 """What cannot be the word that ends a game."""
@@ -179,9 +181,11 @@ class _Reader:
         elif key in FACTS and value:
             self.facts.append((FACTS[key], value))
 
-    def result(self, winner: str | None, word: str) -> None:
-        if winner:
-            self.winner = _COLOURS[winner]
+    def result(self, side: str | None, outcome: str, word: str) -> None:
+        if side:
+            named = _COLOURS[side]
+            other = "white" if named == "black" else "black"
+            self.winner = named if outcome == "勝ち" else other
         elif word in SPECIAL_MOVES:
             self.ending, self.winner = word, winner_of(VERDICTS[word], self.begin())
 

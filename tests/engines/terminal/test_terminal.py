@@ -81,7 +81,8 @@ def test_passes_end_a_game_which_is_scored_and_saved(tmp_path) -> None:
     assert (
         "save FILE: the file name is missing" in output
         and f"written: {path}" in output.replace("\n", "")
-        and "No such file" in output
+        and "/nowhere/at/all.sgf: No such file" in output
+        and "Errno" not in output
     )
     assert (
         "by area, komi 6.5" in output

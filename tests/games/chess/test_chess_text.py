@@ -216,6 +216,11 @@ def test_a_draw_may_be_written_short() -> None:
     assert first.result == second.result == "1/2-1/2" and len(first.actions) == 2
 
 
+def test_the_tag_has_the_result_of_moves_that_end_without_one() -> None:
+    games = '[Result "1-0"]\n\n1. e4 e5\n\n[Result "0-1"]\n\n1. d4 *\n\n[Result "1-0"]\n\n1. c4 0-1'
+    assert [game.result for game in pgn.parse_games(games, "games.pgn")] == ["1-0", "0-1", "0-1"]
+
+
 def test_names_are_in_utf_8_or_latin_1_and_the_case_of_the_suffix_does_not_matter(tmp_path) -> None:
     for encoding in ("utf-8", "latin-1"):
         path = tmp_path / "GAMES.PGN"

@@ -303,8 +303,8 @@ def test_the_size_may_be_numbers_of_numpy() -> None:
 
 BAD_SETUPS = [
     ([9], [], "set-up point 9 is not on a 3x3 board"),
-    ([0], [0], "set-up point 0 holds two stones"),
-    ([1, 3], [0], r"chain at points \[0\] has no liberty"),
+    ([0], [0], "two stones are set up at A3"),
+    ([1, 3], [0], "the chain that is set up at A3 has no liberty"),
 ]
 
 

@@ -74,6 +74,7 @@ def test_setup_and_handicap() -> None:
         1,
         (),
     )
+    assert parse("(;SZ[3]AB[aa]AW[cc])").to_play == 0, "stones of both sides are no handicap"
     assert parse("(;SZ[5]AB[aa:cb];AE[bb]AW[ee];PL[White];W[cc])").black_points == (
         0,
         1,

@@ -139,6 +139,12 @@ def test_the_lines_of_csa_may_end_as_on_any_system(ending: str) -> None:
     assert names(START, first.actions) == ["7g7f"] and names(START, second.actions) == ["2g2f"]
 
 
+def test_the_statements_of_csa_may_stand_on_one_line() -> None:
+    (line,) = csa.parse_games("V2.2,N+one,$EVENT:x,PI,+,+7776FU,T3,-3334FU,%TORYO\n", "here")
+    assert (line.black, line.facts, line.winner) == ("one", (("EVENT", "x"),), "white")
+    assert names(START, line.actions) == ["7g7f", "3c3d"]
+
+
 KIF_DIAGRAM = """後手の持駒：金　銀　桂　歩五
   ９ ８ ７ ６ ５ ４ ３ ２ １
 +---------------------------+
@@ -224,6 +230,8 @@ def test_other_ways_to_write_kif() -> None:
     [
         ("まで2手で後手の勝ち", "white", ""),
         ("まで２手で先手の反則勝ち", "black", ""),
+        ("まで2手で先手の反則負け", "white", ""),
+        ("まで、2手で時間切れにより後手の勝ち", "white", ""),
         ("まで2手で千日手", "draw", "千日手"),
         ("まで2手で投了", "white", "投了"),
         ("まで2手で封じ手", "", ""),
