@@ -250,6 +250,22 @@ def test_the_first_checkpoint_is_written_before_the_first_match(
     ]
 
 
+def test_the_gate_and_matches_may_begin_and_end_in_a_run(tmp_path, without_reports):
+    config = gated(every=1, win_rate=0.0)
+    for iterations, changes in enumerate(
+        [{"gate": False, "games": 0}, {}, {"gate": False, "games": 10}, {"gate": False, "games": 0}]
+    ):
+        changed = dataclasses.replace(
+            config,
+            evaluation=dataclasses.replace(config.evaluation, **changes),
+            run=RunConfig(iterations=iterations + 1),
+        )
+        assert quiet_run("tictactoe", changed, tmp_path) == 0
+    rows = [row for row in events(tmp_path) if row["kind"] == "evaluation"]
+    found = [(row["iteration"], row["opponent_iteration"], row["passed"]) for row in rows]
+    assert found == [(2, 1, True), (3, 2, None)]
+
+
 def without_time(row: dict) -> dict:
     return {key: value for key, value in row.items() if key != "time"}
 
