@@ -125,13 +125,18 @@ def keep_first_network(given: Path, workdir: Path) -> None:
     first checkpoint uses the same one. A run that has begun keeps its own copy.
 
     Raises:
+      ValueError: the run has begun without one.
       CheckpointError: there is no network in `given`, or it is damaged.
       StorageError: it cannot be written.
     """
-    kept = workdir / FIRST_NETWORK
+    kept, problem = workdir / FIRST_NETWORK, ""
     if mesh_lib.is_lead() and not exported_path(kept).exists():
-        export_network(given, kept)
-    mesh_lib.from_lead("")
+        if list_iterations(root_directory(workdir)):
+            problem = f"the run in {workdir} has begun without it; omit it to continue that run"
+        else:
+            export_network(given, kept)
+    if problem := mesh_lib.from_lead(problem):
+        raise ValueError(f"--from-network {given}: {problem}, or use another --workdir")
 
 
 def _with_first_network(arrays: dict[str, PyTree], loop: Loop) -> dict[str, PyTree]:
