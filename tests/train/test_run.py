@@ -615,6 +615,7 @@ def test_a_run_that_diverges_keeps_its_checkpoints_and_says_how_to_go_on(
     rate, tmp_path, without_reports
 ):
     """At the first rate numbers overflow, at the second the loss explodes."""
+    tmp_path = tmp_path / "a run"
     quiet_run("tictactoe", ungated(2), tmp_path)
     good = digests(tmp_path)
     with pytest.raises(FloatingPointError) as error:
@@ -622,7 +623,7 @@ def test_a_run_that_diverges_keeps_its_checkpoints_and_says_how_to_go_on(
     text = str(error.value)
     assert re.match(r"learning has diverged in iteration \d: .*step", text)
     assert (
-        f"azero train tictactoe --workdir {tmp_path} --from-checkpoint " in text
+        f"azero train tictactoe --workdir '{tmp_path}' --from-checkpoint " in text
         and "--learner.clip-norm 1" in text
     )
     kept = digests(tmp_path)
