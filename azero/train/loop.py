@@ -141,6 +141,12 @@ class Loop:
         self.workdir = workdir
         mesh_lib.check_divides(config.learner.batch_size, mesh, "learner.batch-size")
         check_boards(config)
+        if config.selfplay.resign and config.selfplay.resign_disabled == 0:
+            raise ValueError(
+                "selfplay.resign-disabled 0: no game would be played to the end, from which the "
+                "threshold is calibrated, and nobody would ever resign; switch resignation off "
+                "(--selfplay.no-resign)"
+            )
         self.programs = Programs(config, mesh)
         self.game, self.network = self.programs.game, self.programs.network
         self.start_states = self._start_states()

@@ -337,6 +337,13 @@ def test_matches_begin_with_random_moves_that_both_networks_play_from_both_sides
     assert results[0] == results[2] != results[1]
 
 
+def test_resignation_without_games_to_calibrate_it_is_refused(tmp_path):
+    config = tictactoe()
+    selfplay = dataclasses.replace(config.selfplay, resign_disabled=0.0)
+    with pytest.raises(ValueError, match=r"resign-disabled 0: no game .*selfplay.no-resign"):
+        quiet_run("tictactoe", dataclasses.replace(config, selfplay=selfplay), tmp_path)
+
+
 def test_random_moves_that_end_every_game_are_refused_before_the_first_iteration(tmp_path):
     config = gated()
     config = dataclasses.replace(
