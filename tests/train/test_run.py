@@ -31,6 +31,7 @@ from azero.mesh import make_mesh
 from azero.search.settings import PuctConfig
 from azero.settings import Config
 from azero.train.driver import run_experiment
+from azero.train.loop import why_nothing_is_learned
 from azero.train.main import main
 from azero.train.programs import Programs
 from azero.train.resolving import resolve_settings
@@ -301,6 +302,17 @@ def test_no_match_is_played_before_anything_is_learned_or_between_equal_networks
         if row["kind"] != "checkpoint"
     ] == [("evaluation", 2), ("match skipped", 3), ("match skipped", 4)]
     assert events(tmp_path / "stays")[-2]["reason"] == "both are the same network"
+
+
+def test_a_run_that_cannot_learn_says_why():
+    config = load("tictactoe").config
+    assert why_nothing_is_learned(config, 4000, 512) == []
+    assert why_nothing_is_learned(config, 3999, 511) == []
+    (line,) = why_nothing_is_learned(config, 4000, 511)
+    assert "the window is full with 511 positions of 4,000 games, fewer than" in line
+    learner = dataclasses.replace(config.learner, max_samples_per_position=1e-3)
+    (line,) = why_nothing_is_learned(dataclasses.replace(config, learner=learner), 10, 90)
+    assert "max-samples-per-position 0.001 of the" in line and "learner.batch-size 128" in line
 
 
 def test_a_match_that_would_be_one_game_many_times_is_refused_before_the_first_iteration(tmp_path):
