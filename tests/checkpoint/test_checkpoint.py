@@ -23,7 +23,7 @@ from azero.checkpoint import (
     load_settings,
     load_variables,
 )
-from azero.checkpoint.exported import write_exported
+from azero.checkpoint.exported import exported_path, write_exported
 from azero.checkpoint.record import settings_changes
 from azero.config import to_dict
 from azero.mesh import batch_sharded, make_mesh, replicated
@@ -390,6 +390,13 @@ def test_load_variables_passes_over_damage(
     assert "checkpoint 2 is damaged" in caplog.text
     with pytest.raises(CheckpointError, match="record"):
         load_variables(tmp_path, iteration=2)
+
+
+def test_a_network_is_not_exported_over_the_checkpoints_of_a_run(tmp_path: Path) -> None:
+    save(tmp_path, 1)
+    with pytest.raises(CheckpointError, match=r"has the checkpoints of a run.*another directory"):
+        export_network(tmp_path, tmp_path)
+    assert not exported_path(tmp_path).exists()
 
 
 def test_half_precision_halves_the_file_and_comes_back_as_single_precision(tmp_path: Path) -> None:
