@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
+from collections.abc import Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -204,7 +205,7 @@ class Checkpointer:
     def _resumable(self) -> list[int]:
         return store.list_iterations(self.directory)[-self._config.checkpoint.keep :]
 
-    def restore(self, target: PyTree) -> Restored | None:
+    def restore(self, target: PyTree, optional: Collection[str] = ()) -> Restored | None:
         """Return the newest state that is whole, or None if nothing was ever saved.
 
         A checkpoint with a wrong byte is set aside into `damaged/`, and the one before it is taken.
@@ -213,6 +214,8 @@ class Checkpointer:
         Args:
           target: the state as `jax.ShapeDtypeStruct`s with shardings, or as arrays; what comes back
             has its structure and shardings.
+          optional: names of parts of a target that is a mapping. Those that the checkpoint lacks
+            are left out of what comes back, those that the target lacks are not read.
 
         Raises:
           CheckpointError: the newest whole checkpoint does not fit the settings or the target (both
@@ -223,7 +226,7 @@ class Checkpointer:
         restored: Restored | None
         for iteration in reversed(iterations):
             try:
-                restored, changed = self._read(iteration, target)
+                restored, changed = self._read(iteration, target, optional)
             except DamagedCheckpointError as error:
                 problems.append(f"checkpoint {iteration} is damaged: {error}")
                 restored, changed = None, []
@@ -245,7 +248,9 @@ class Checkpointer:
             raise CheckpointError(f"no checkpoint in {self.directory} is complete: {reason}")
         return None
 
-    def _read(self, iteration: int, target: PyTree) -> tuple[Restored, list[str]]:
+    def _read(
+        self, iteration: int, target: PyTree, optional: Collection[str]
+    ) -> tuple[Restored, list[str]]:
         """Return the state of a checkpoint, and the settings that have changed since.
 
         Raises:
@@ -259,6 +264,11 @@ class Checkpointer:
                 f"{name} does not fit the settings: {'; '.join(refused)}; for a new run choose "
                 "another --workdir"
             )
+        for part in optional:
+            if part not in leaves:
+                target = {name: other for name, other in target.items() if name != part}
+            elif part not in target:
+                leaves = {name: other for name, other in leaves.items() if name != part}
         wanted = leaves_by_path(target)
         if problem := _find_mismatch(leaves, wanted):
             raise CheckpointError(f"{name} does not fit the run: {problem}")

@@ -109,10 +109,14 @@ def export_network(
     matrices are float16.
 
     Raises:
-      CheckpointError: there is no such checkpoint, or it is damaged.
+      CheckpointError: there is no such checkpoint, it is damaged, or `directory` is that of a run,
+        whose checkpoints nobody would find behind the file.
       StorageError: the file cannot be written.
     """
     iteration, _ = load_settings(workdir, iteration)
+    if store.list_iterations(store.root_directory(directory)):
+        problem = f"{directory} has the checkpoints of a run, which the file would stand in for"
+        raise CheckpointError(f"{problem}; give another directory, such as {directory / 'network'}")
     variables, config = load_variables(workdir, iteration)
     return write_exported(directory, variables, iteration, config, half)
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from azero.config import to_dict
+from azero.learn.settings import AUXILIARY_TARGETS
 from azero.settings import Config
 
 SCHEMA = 1
@@ -15,15 +16,7 @@ SCHEMA = 1
 
 _FIXED = (
     "game",
-    "network.blocks",
-    "network.filters",
-    "network.tower",
-    "network.heads",
-    "network.policy_head",
-    "network.policy_filters",
-    "network.value_filters",
-    "network.value_hidden",
-    "network.batch_norm_epsilon",
+    "network",
     "selfplay.num_games",
     "selfplay.played_on_games",
     "selfplay.archive",
@@ -33,10 +26,25 @@ _FIXED = (
 
 All others may change when a run continues.
 """
-_LOOSE_IN_FIXED = ("game.margin_weight",)
-"""Exceptions, which may change: a run may learn from points first and from results later.
-
-Finished games keep the reward that they were played with.
+_LOOSE_IN_FIXED = (
+    "game.margin_weight",
+    "network.train_dtype",
+    "network.inference_dtype",
+    "network.convolution",
+    "network.train_loop",
+    "network.policy_init",
+    "network.batch_norm_momentum",
+)
+"""Exceptions, which may change: a run may learn from points first and from results later (finished
+games keep the reward that they were played with), and the network may be computed in another way.
+"""
+_SWITCHES = ("game.start_positions", "learner.average_decay")
+"""Settings that may change, but not from None or to it: the run has its own copy of the positions,
+wherever the file is now, and a state with a mean of the parameters has arrays for it.
+"""
+_TARGETS = tuple(f"learner.{name}" for name in AUXILIARY_TARGETS)
+"""Settings that may change, but not all of them to 0 or from it: the games of the window are stored
+with these targets or without them.
 """
 
 
@@ -106,10 +114,18 @@ def settings_changes(saved: dict[str, Any], config: Config) -> tuple[list[str], 
     """
     refused: list[str] = []
     allowed: list[str] = []
+    now = to_dict(config)
+    old, new = _flatten(saved), _flatten(now)
     text = "{name} = {before} in the checkpoint, now {now}"
-    for setting, line in format_changes(saved, to_dict(config), text).items():
-        is_fixed = any(setting == fixed or setting.startswith(f"{fixed}.") for fixed in _FIXED)
-        is_refused = is_fixed and setting not in _LOOSE_IN_FIXED
+    had_targets, has_targets = (any(flat.get(name) for name in _TARGETS) for flat in (old, new))
+    for setting, line in format_changes(saved, now, text).items():
+        is_refused = any(setting == fixed or setting.startswith(f"{fixed}.") for fixed in _FIXED)
+        if setting in _LOOSE_IN_FIXED:
+            is_refused = False
+        elif setting in _SWITCHES:
+            is_refused = None in (old[setting], new[setting])
+        elif setting in _TARGETS:
+            is_refused = had_targets != has_targets
         (refused if is_refused else allowed).append(line)
     return refused, allowed
 

@@ -22,6 +22,8 @@ AUXILIARY_WEIGHTS = {
     "moves_left": "moves_left_weight",
 }
 """Auxiliary heads by name, and the settings of their weights in the loss."""
+AUXILIARY_TARGETS = (*AUXILIARY_WEIGHTS.values(), "root_value_share", "surprise_share")
+"""Settings of what is learned from targets that only games of self-play have; 0 is off."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,7 @@ class LearnerConfig:
     def needs_auxiliary_targets(self) -> bool:
         """Whether anything is learned that only games of self-play have: targets of auxiliary
         heads, the root's value, the surprise."""
-        names = (*AUXILIARY_WEIGHTS.values(), "root_value_share", "surprise_share")
-        return any(getattr(self, name) > 0 for name in names)
+        return any(getattr(self, name) > 0 for name in AUXILIARY_TARGETS)
 
     def __post_init__(self) -> None:
         steps = [first for first, _ in self.learning_rate]

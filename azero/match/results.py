@@ -123,7 +123,8 @@ def _of_run(directory: Path) -> list[MatchOutcome]:
     for row in read_rows(directory / EVENTS):
         if row.get("kind") == EVALUATION and row["iteration"] != row["opponent_iteration"]:
             a, b = row["iteration"], row["opponent_iteration"]
-            names = (f"{directory.name}, iteration {a}", f"{directory.name}, iteration {b}")
+            name = directory.absolute().name  # of "." too
+            names = (f"{name}, iteration {a}", f"{name}, iteration {b}")
             players = (f"{directory.resolve()} {a}", f"{directory.resolve()} {b}")
             outcomes.append(MatchOutcome(names, players, row_result(row)))
     if not outcomes:

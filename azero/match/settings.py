@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from azero.config import check_range
+from azero.config import check, check_range
 
 
 @dataclass(frozen=True)
@@ -49,3 +49,7 @@ class EvaluationConfig:
         check_range(self, "evaluation", "gate_games validation_positions num_simulations", 1)
         check_range(self, "evaluation", "every games temperature_moves random_plies", 0)
         check_range(self, "evaluation", "gate_win_rate", 0, 1)
+        check(
+            self.gate_win_rate < 1,
+            "evaluation.gate-win-rate is below 1, which no player can score above",
+        )

@@ -94,7 +94,7 @@ class CheckpointSpec:
         """Its name in results."""
         iteration = [] if self.iteration is None else [f"iteration {self.iteration}"]
         search = search_words(self.visits, self.search, self.constants, self.symmetries)
-        return ", ".join([self.workdir.name, *iteration, *search])
+        return ", ".join([self.workdir.absolute().name, *iteration, *search])
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ class WandbRun:
                 project=project,
                 dir=str(workdir),
                 id=path.read_text(encoding="utf-8").strip(),
-                name=workdir.name,
+                name=workdir.absolute().name,
                 config=settings,
                 resume="allow",
                 settings=wandb.Settings(silent=True, console="off"),

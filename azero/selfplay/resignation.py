@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from azero.selfplay.settings import CALIBRATION_GAMES
 from azero.selfplay.trajectory import Games
 
 NEVER = -2.0
@@ -62,7 +63,10 @@ class ResignCalibration:
     """The threshold, kept up to date with the most recent games that were played to the end."""
 
     def __init__(
-        self, max_false_positives: float = 0.05, min_games: int = 200, window: int = 2000
+        self,
+        max_false_positives: float = 0.05,
+        min_games: int = 200,
+        window: int = CALIBRATION_GAMES,
     ) -> None:
         """Start without games.
 

@@ -12,6 +12,10 @@ from typing import Literal
 
 from azero.config import check, check_range
 
+CALIBRATION_GAMES = 2000
+"""Games played to the end, the most recent ones, from which the threshold of resignation is
+calibrated."""
+
 
 @dataclass(frozen=True)
 class SelfplayConfig:
@@ -94,15 +98,20 @@ class SelfplayConfig:
             self,
             "selfplay",
             "num_games search_batch moves_per_dispatch dispatches_per_iteration "
-            "resign_min_games fast_simulations played_on_simulations",
+            "fast_simulations played_on_simulations",
             1,
         )
+        check_range(self, "selfplay", "resign_min_games", 1, CALIBRATION_GAMES)
         check_range(self, "selfplay", "temperature_moves random_moves played_on_games", 0)
         check_range(
             self,
             "selfplay",
-            "random_share resign_false_positives resign_disabled full_search_probability "
-            "archive_share",
+            "random_share resign_disabled full_search_probability archive_share",
             0,
             1,
+        )
+        check(
+            0 < self.resign_false_positives < 1,
+            "selfplay.resign-false-positives is above 0 and below 1, not "
+            f"{self.resign_false_positives}",
         )

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from shlex import quote
 
 import jax
 from rich.console import Console
@@ -69,7 +70,7 @@ def run_experiment(
         use_compilation_cache()
         console.print(Text.assemble((experiment.name, "bold"), f"  {experiment.title}"))
         console.print(f"devices: {describe_devices()}; working directory: {workdir}")
-        command = f"azero train {experiment.name} --workdir {workdir}{flags}"
+        command = f"azero train {experiment.name} --workdir {quote(str(workdir))}{flags}"
         return run_stage(
             experiment.name, config, workdir, make_stage, console, line, from_checkpoint, command
         )
@@ -230,6 +231,7 @@ def _write_report(workdir: Path, console: Console) -> None:
     except (ValueError, OSError) as error:
         reason = describe_system_error(error) if isinstance(error, OSError) else error
         console.print(
-            f"the report cannot be written: {reason}; azero report {workdir} writes it later",
+            f"the report cannot be written: {reason}; azero report {quote(str(workdir))} writes it "
+            "later",
             style="yellow",
         )

@@ -141,6 +141,12 @@ class Loop:
         self.workdir = workdir
         mesh_lib.check_divides(config.learner.batch_size, mesh, "learner.batch-size")
         check_boards(config)
+        if config.selfplay.resign and config.selfplay.resign_disabled == 0:
+            raise ValueError(
+                "selfplay.resign-disabled 0: no game would be played to the end, from which the "
+                "threshold is calibrated, and nobody would ever resign; switch resignation off "
+                "(--selfplay.no-resign)"
+            )
         self.programs = Programs(config, mesh)
         self.game, self.network = self.programs.game, self.programs.network
         self.start_states = self._start_states()
@@ -418,6 +424,7 @@ class Loop:
             [[board.count_window_games(), board.count_positions()] for board in boards]
         )
         window = mesh_lib.gather(counts.sum(axis=0).astype(np.int32)).sum(axis=0, dtype=np.int64)
+        warnings = [line for board in state.every_board for line in board.replay.take_warnings()]
         return IterationDone(
             iteration=state.iteration,
             games=state.games,
@@ -431,8 +438,29 @@ class Loop:
             selfplay_seconds=selfplay_seconds,
             learner_seconds=learner_seconds,
             learner_wait_seconds=wait,
-            warnings=[line for board in state.every_board for line in board.replay.take_warnings()],
+            warnings=warnings + why_nothing_is_learned(self.config, *window.tolist()),
         )
+
+
+def why_nothing_is_learned(config: Config, window_games: int, window_positions: int) -> list[str]:
+    """Return why a run with so much in its window will never take a learning step, a line each;
+    nothing if it may take some."""
+    reasons, learner, replay = [], config.learner, config.replay
+    full = replay.window_games * (1 + len(on_other_boards(config)))
+    if window_games >= full and window_positions < replay.min_positions:
+        reasons.append(
+            f"the window is full with {window_positions:,} positions of {window_games:,} games, "
+            f"fewer than replay.min-positions {replay.min_positions:,}: lower it, or raise "
+            "replay.window-games"
+        )
+    most, positions = learner.max_samples_per_position, positions_per_iteration(config)
+    if most is not None and most * positions < learner.batch_size:
+        reasons.append(
+            f"learner.max-samples-per-position {most:g} of the {positions:,} positions of an "
+            f"iteration is less than a batch: raise it, or lower learner.batch-size "
+            f"{learner.batch_size:,}"
+        )
+    return [f"nothing is learned: {reason}" for reason in reasons]
 
 
 def _share_of(config: ReplayConfig, hosts: int) -> ReplayConfig:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from shlex import quote
 
 from azero.console.standard_output import end_with_reader
 from azero.distributed.token import VARIABLE
@@ -71,7 +72,7 @@ def _learn_from_records(experiment: Experiment, arguments: Arguments) -> int:
         arguments.workdir,
         partial(make_supervised_stage, arguments.data),
         from_checkpoint=arguments.from_checkpoint,
-        flags=f" --data {arguments.data}",
+        flags=f" --data {quote(str(arguments.data))}",
     )
 
 

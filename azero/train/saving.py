@@ -34,6 +34,9 @@ from azero.types import PyTree
 FIRST_NETWORK = "first_network"
 """In a run's directory: the network that it started from, if it did not start from random
 parameters."""
+_OPPONENTS = ("best", "rival")
+"""Parts of a state: of them a run has what `evaluation.gate` and `evaluation.games` ask for, which
+may change when it continues."""
 _RESIGN = "resign."
 _ASSEMBLER = "assembler."
 
@@ -72,23 +75,37 @@ def restore_selfplay(checkpointer: Checkpointer, loop: Loop) -> tuple[RunState, 
       StorageError: the working directory cannot be written to.
     """
     arrays = loop.fresh_arrays()
-    restored = checkpointer.restore(arrays)
+    restored = checkpointer.restore(arrays, optional=_OPPONENTS)
     if restored is None:
         state = loop.state(_with_first_network(arrays, loop))
         return state, state.replay.take_warnings()
-    host, cursor, notes = restored.host, restored.cursor, list[str]()
+    opponents, notes = _new_opponents(restored, arrays, loop)
+    host, cursor = restored.host, restored.cursor
     inherited: list[ShardName] = []
     if restored.parts:
         host, cursor, inherited = _redistribute(restored, loop.config.selfplay.num_slots)
-        notes = _changes_of_processes(len(restored.parts))
-    state = loop.state(restored.arrays, cursor, inherited)
+        notes += _changes_of_processes(len(restored.parts))
+    state = loop.state(restored.arrays | opponents, cursor, inherited)
     _restore_games(state, host)
     for size, board in state.others.items():
         _restore_games(board, part_of_board(host, size))
     state.iteration = restored.iteration
     for name in ("games", "positions", "best_iteration", "rival_iteration"):
         setattr(state, name, restored.meta[name])
+    for name in opponents:
+        setattr(state, f"{name}_iteration", restored.iteration)
     return state, notes + state.replay.take_warnings()
+
+
+def _new_opponents(
+    restored: Restored, fresh: dict[str, PyTree], loop: Loop
+) -> tuple[dict[str, PyTree], list[str]]:
+    """Return the opponent of the next match where the run had none of its kind before, because the
+    gate or the matches were off; and a note that it is the network of the checkpoint."""
+    names = (fresh.keys() & set(_OPPONENTS)) - restored.arrays.keys()
+    opponents = {name: loop.copy_variables(restored.arrays["train"]) for name in names}
+    note = f"the first match is against the network of checkpoint {restored.iteration}"
+    return opponents, [note] if opponents and mesh_lib.is_lead() else []
 
 
 def _restore_games(state: RunState, host: dict[str, HostArray]) -> None:
@@ -108,13 +125,18 @@ def keep_first_network(given: Path, workdir: Path) -> None:
     first checkpoint uses the same one. A run that has begun keeps its own copy.
 
     Raises:
+      ValueError: the run has begun without one.
       CheckpointError: there is no network in `given`, or it is damaged.
       StorageError: it cannot be written.
     """
-    kept = workdir / FIRST_NETWORK
+    kept, problem = workdir / FIRST_NETWORK, ""
     if mesh_lib.is_lead() and not exported_path(kept).exists():
-        export_network(given, kept)
-    mesh_lib.from_lead("")
+        if list_iterations(root_directory(workdir)):
+            problem = f"the run in {workdir} has begun without it; omit it to continue that run"
+        else:
+            export_network(given, kept)
+    if problem := mesh_lib.from_lead(problem):
+        raise ValueError(f"--from-network {given}: {problem}, or use another --workdir")
 
 
 def _with_first_network(arrays: dict[str, PyTree], loop: Loop) -> dict[str, PyTree]:

@@ -23,7 +23,9 @@ from azero.checkpoint import (
     load_settings,
     load_variables,
 )
-from azero.checkpoint.exported import write_exported
+from azero.checkpoint.exported import exported_path, write_exported
+from azero.checkpoint.record import settings_changes
+from azero.config import to_dict
 from azero.mesh import batch_sharded, make_mesh, replicated
 from azero.settings import Config, from_dict
 
@@ -239,6 +241,18 @@ REFUSED = [
         {"learner": {"optimiser": "adamw"}},
         "learner.optimiser = momentum in the checkpoint, now adamw",
     ),
+    (
+        {"learner": {"average_decay": 0.9}},
+        "learner.average-decay = null in the checkpoint, now 0.9",
+    ),
+    # The games of the window have no such targets.
+    (
+        {"learner": {"root_value_share": 0.5}},
+        "learner.root-value-share = 0.0 in the checkpoint, now 0.5",
+    ),
+    # The same shapes, and another meaning: whose result the value is.
+    ({"network": {"colour_plane": 16}}, "network.colour-plane = null in the checkpoint, now 16"),
+    ({"network": {"name": "pooled"}}, "network.name = alphago_zero in the checkpoint, now pooled"),
 ]
 
 
@@ -270,6 +284,24 @@ def test_settings_that_may_change_are_reported(tmp_path: Path) -> None:
         "checkpoint, now [[0, 0.5]]; "
         "run.iterations = 7000 in the checkpoint, now 5"
     ]
+
+
+def test_weights_of_targets_may_change_while_there_are_any() -> None:
+    before = from_dict({"learner": {"score_weight": 0.02, "reply_weight": 0.15}})
+    fewer = from_dict({"learner": {"score_weight": 0.1, "reply_weight": 0.0}}, before)
+    assert settings_changes(to_dict(before), fewer)[0] == []
+    none = from_dict({"learner": {"score_weight": 0.0, "reply_weight": 0.0}}, before)
+    assert len(settings_changes(to_dict(before), none)[0]) == 2
+
+
+def test_start_positions_may_move_and_not_go_away() -> None:
+    given = from_dict({"game": {"name": "chess", "start_positions": "endings.txt"}})
+    moved = from_dict({"game": {"start_positions": "/home/endings.txt"}}, given)
+    line = "game.start-positions = endings.txt in the checkpoint, now /home/endings.txt"
+    assert settings_changes(to_dict(given), moved) == ([], [line])
+    without = from_dict({"game": {"start_positions": None}}, given)
+    line = "game.start-positions = endings.txt in the checkpoint, now null"
+    assert settings_changes(to_dict(given), without) == ([line], [])
 
 
 @pytest.mark.parametrize(
@@ -358,6 +390,13 @@ def test_load_variables_passes_over_damage(
     assert "checkpoint 2 is damaged" in caplog.text
     with pytest.raises(CheckpointError, match="record"):
         load_variables(tmp_path, iteration=2)
+
+
+def test_a_network_is_not_exported_over_the_checkpoints_of_a_run(tmp_path: Path) -> None:
+    save(tmp_path, 1)
+    with pytest.raises(CheckpointError, match=r"has the checkpoints of a run.*another directory"):
+        export_network(tmp_path, tmp_path)
+    assert not exported_path(tmp_path).exists()
 
 
 def test_half_precision_halves_the_file_and_comes_back_as_single_precision(tmp_path: Path) -> None:

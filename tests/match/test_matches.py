@@ -32,7 +32,7 @@ from azero.match.request import MatchRequest
 from azero.match.score import MatchResult, Tally
 from azero.match.sides import read_sides, restore_side
 from azero.players.clock import TimeControl
-from azero.players.specs import RandomNetSpec
+from azero.players.specs import CheckpointSpec, RandomNetSpec
 from azero.report.ratings import rate, read_results
 from azero.search.single.selection import ENGINE
 
@@ -451,6 +451,17 @@ def test_ratings_of_matches_and_runs(tmp_path: Path) -> None:
         rate([tmp_path / "all", tmp_path / "run"], {})
     with pytest.raises(ValueError, match="cannot write"):
         rate([tmp_path / "all"], {}, plot=tmp_path / "elo.nothing")
+
+
+def test_a_run_in_the_present_directory_has_the_directorys_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "run").mkdir()
+    monkeypatch.chdir(tmp_path / "run")
+    with RowFile(Path("events.jsonl")) as events:
+        events.append(evaluation_row(2, 0, MatchResult(Tally(1, 0, 0), Tally(0, 0, 1))))
+    assert read_results(Path("."))[0].names == ("run, iteration 2", "run, iteration 0")
+    assert CheckpointSpec(Path("."), visits=8).name == "run, 8 visits"
 
 
 def test_names_in_brackets_are_shown_as_they_are(

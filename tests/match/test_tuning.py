@@ -25,6 +25,9 @@ def test_a_parameter_is_a_range():
     for wrong in ("c", "c=1", "c=2..1", "c=0..1:log", "c=a..b", "c=1..2:square"):
         with pytest.raises(ValueError, match="--parameter"):
             parse_parameter(wrong)
+    # Rounded, 0.2 would be 0, which has no logarithm.
+    with pytest.raises(ValueError, match="visits is a whole number, so both ends are, too"):
+        parse_parameter("visits=0.2..10:log", ["visits"])
 
 
 def test_the_error_of_a_match_is_that_of_its_binomial():

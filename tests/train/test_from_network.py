@@ -14,6 +14,7 @@ from azero.experiment import load
 from azero.games.go.settings import GoConfig
 from azero.settings import Config
 from azero.train.main import main
+from azero.train.saving import FIRST_NETWORK
 
 pytestmark = pytest.mark.usefixtures("shared_programs", "two_devices")
 
@@ -69,6 +70,12 @@ def test_a_network_that_does_not_fit_is_refused(tmp_path, learned, capsys) -> No
     ):
         begin(config, run_directory, tmp_path / "go")
     assert begin(config, run_directory, learned) == 0, "its copy is not in the way"
+
+
+def test_a_run_that_has_begun_without_it_is_not_said_to_have_begun_with_it(learned) -> None:
+    with pytest.raises(ValueError, match="has begun without it; omit it to continue that run"):
+        begin(tictactoe(iterations=1), learned, learned)
+    assert not (learned / FIRST_NETWORK).exists()
 
 
 def test_there_is_no_network(tmp_path, learned, capsys) -> None:

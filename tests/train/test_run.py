@@ -31,6 +31,7 @@ from azero.mesh import make_mesh
 from azero.search.settings import PuctConfig
 from azero.settings import Config
 from azero.train.driver import run_experiment
+from azero.train.loop import why_nothing_is_learned
 from azero.train.main import main
 from azero.train.programs import Programs
 from azero.train.resolving import resolve_settings
@@ -250,6 +251,22 @@ def test_the_first_checkpoint_is_written_before_the_first_match(
     ]
 
 
+def test_the_gate_and_matches_may_begin_and_end_in_a_run(tmp_path, without_reports):
+    config = gated(every=1, win_rate=0.0)
+    for iterations, changes in enumerate(
+        [{"gate": False, "games": 0}, {}, {"gate": False, "games": 10}, {"gate": False, "games": 0}]
+    ):
+        changed = dataclasses.replace(
+            config,
+            evaluation=dataclasses.replace(config.evaluation, **changes),
+            run=RunConfig(iterations=iterations + 1),
+        )
+        assert quiet_run("tictactoe", changed, tmp_path) == 0
+    rows = [row for row in events(tmp_path) if row["kind"] == "evaluation"]
+    found = [(row["iteration"], row["opponent_iteration"], row["passed"]) for row in rows]
+    assert found == [(2, 1, True), (3, 2, None)]
+
+
 def without_time(row: dict) -> dict:
     return {key: value for key, value in row.items() if key != "time"}
 
@@ -287,6 +304,17 @@ def test_no_match_is_played_before_anything_is_learned_or_between_equal_networks
     assert events(tmp_path / "stays")[-2]["reason"] == "both are the same network"
 
 
+def test_a_run_that_cannot_learn_says_why():
+    config = load("tictactoe").config
+    assert why_nothing_is_learned(config, 4000, 512) == []
+    assert why_nothing_is_learned(config, 3999, 511) == []
+    (line,) = why_nothing_is_learned(config, 4000, 511)
+    assert "the window is full with 511 positions of 4,000 games, fewer than" in line
+    learner = dataclasses.replace(config.learner, max_samples_per_position=1e-3)
+    (line,) = why_nothing_is_learned(dataclasses.replace(config, learner=learner), 10, 90)
+    assert "max-samples-per-position 0.001 of the" in line and "learner.batch-size 128" in line
+
+
 def test_a_match_that_would_be_one_game_many_times_is_refused_before_the_first_iteration(tmp_path):
     config = gated()
     config = dataclasses.replace(
@@ -319,6 +347,13 @@ def test_matches_begin_with_random_moves_that_both_networks_play_from_both_sides
         assert result.first.wins == result.second.losses and result.first.wins > 0
         assert result.first.losses == result.second.wins and result.first.losses > 0
     assert results[0] == results[2] != results[1]
+
+
+def test_resignation_without_games_to_calibrate_it_is_refused(tmp_path):
+    config = tictactoe()
+    selfplay = dataclasses.replace(config.selfplay, resign_disabled=0.0)
+    with pytest.raises(ValueError, match=r"resign-disabled 0: no game .*selfplay.no-resign"):
+        quiet_run("tictactoe", dataclasses.replace(config, selfplay=selfplay), tmp_path)
 
 
 def test_random_moves_that_end_every_game_are_refused_before_the_first_iteration(tmp_path):
@@ -599,6 +634,7 @@ def test_a_run_that_diverges_keeps_its_checkpoints_and_says_how_to_go_on(
     rate, tmp_path, without_reports
 ):
     """At the first rate numbers overflow, at the second the loss explodes."""
+    tmp_path = tmp_path / "a run"
     quiet_run("tictactoe", ungated(2), tmp_path)
     good = digests(tmp_path)
     with pytest.raises(FloatingPointError) as error:
@@ -606,7 +642,7 @@ def test_a_run_that_diverges_keeps_its_checkpoints_and_says_how_to_go_on(
     text = str(error.value)
     assert re.match(r"learning has diverged in iteration \d: .*step", text)
     assert (
-        f"azero train tictactoe --workdir {tmp_path} --from-checkpoint " in text
+        f"azero train tictactoe --workdir '{tmp_path}' --from-checkpoint " in text
         and "--learner.clip-norm 1" in text
     )
     kept = digests(tmp_path)

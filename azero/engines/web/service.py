@@ -291,7 +291,8 @@ class Service:
 def _title(spec: ThinkerSpec) -> str:
     """Return what the page calls a player; an exported network by its run."""
     if isinstance(spec, CheckpointSpec) and spec.workdir.name.startswith("checkpoint"):
-        return f"{spec.workdir.resolve().parent.name}, {spec.name.partition(', ')[2]}"
+        options = spec.name.partition(", ")[1:]
+        return "".join((spec.workdir.resolve().parent.name, *options))
     return spec.name
 
 

@@ -53,7 +53,7 @@ def parse_parameter(text: str, whole: Sequence[str] = ()) -> Parameter:
     integers.
 
     Raises:
-      ValueError: it is not of this form, or the range is empty.
+      ValueError: it is not of this form, the range is empty, or an end is no value of it.
     """
     found = _FORM.fullmatch(text)
     try:
@@ -72,6 +72,8 @@ def parse_parameter(text: str, whole: Sequence[str] = ()) -> Parameter:
             f"--parameter {text}: the range goes from a lower to a higher number"
             f"{', above 0 for :log' if parameter.is_log else ''}"
         )
+    if parameter.is_whole and not (parameter.low.is_integer() and parameter.high.is_integer()):
+        raise ValueError(f"--parameter {text}: {name} is a whole number, so both ends are, too")
     return parameter
 
 

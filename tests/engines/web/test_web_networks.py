@@ -1,8 +1,10 @@
 """Networks that several games share: turns in order, trees of their own, memory within limits."""
 
+import dataclasses
 import itertools
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from web_server import GO5
@@ -11,9 +13,9 @@ from azero.engines.web import networks
 from azero.engines.web.limits import WebLimits
 from azero.engines.web.networks import Network, Turns
 from azero.engines.web.records import read_record
-from azero.engines.web.service import NewGame, Service
+from azero.engines.web.service import NewGame, Service, _title
 from azero.games.position import Position
-from azero.players.specs import parse_player, resolve
+from azero.players.specs import CheckpointSpec, parse_player, resolve
 from azero.players.thinking import Limits, ThinkOptions
 
 
@@ -29,6 +31,14 @@ def network() -> Network:
     while not network.is_warm(player):  # until then a tree is begun again with the larger batches
         time.sleep(0.01)
     return network
+
+
+def test_an_exported_network_is_called_by_its_run() -> None:
+    network = CheckpointSpec(Path("runs/go5/checkpoint"))
+    assert _title(network) == "go5"
+    assert (
+        _title(dataclasses.replace(network, visits=8, search="engine")) == "go5, 8 visits, engine"
+    )
 
 
 def test_turns_are_given_in_the_order_in_which_they_are_asked_for() -> None:
