@@ -69,7 +69,7 @@ def measure_strength(context: StageContext) -> Outcome:
         for index, kind in enumerate(("policy alone", "policy in the search"))
     ]
     chart = Chart(
-        "Score against the player with the policy of stage `policy`, %",
+        "Score against the policy of `policy`, %",
         series,
         "moves of held-out games predicted, %",
     )
