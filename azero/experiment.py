@@ -34,6 +34,7 @@ NAMES = (
     "connect_four",
     "sl19",
     "sl9",
+    "sl_chess",
 )
 """The experiments: each is a module of this package with a value `EXPERIMENT`."""
 

@@ -18,14 +18,13 @@ from azero.compilation_cache import use_compilation_cache
 from azero.console.progress import working
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
-from azero.data.records.filters import Filters
+from azero.data.records.filters import GAMES, Filters
+from azero.data.records.formats import Record, format_of
 from azero.data.records.recorded import ImportTally, pack_records
 from azero.data.records.requests import AccuracyRequest
 from azero.data.rows import to_plain
 from azero.evaluate.accuracy import Accuracy, Mean, predict_positions, summarise_by_move
-from azero.games.go.rules import Go
 from azero.games.go.settings import GoConfig
-from azero.games.go.sgf import read_games
 from azero.models.naming import find_directory
 from azero.report.paper import format_mean, prediction_table
 from azero.report.plots import Chart, Series, save_charts
@@ -115,21 +114,26 @@ def _common_settings(checkpoints: Sequence[Path]) -> Config:
         raise ValueError("give at least one checkpoint")
     settings = {path: load_settings(path)[1] for path in checkpoints}
     first = settings[checkpoints[0]]
-    if not isinstance(first.game, GoConfig):
-        raise ValueError(f"{checkpoints[0]} plays {first.game.name}; records are of Go")
+    if first.game.name not in GAMES:
+        raise ValueError(
+            f"{checkpoints[0]} plays {first.game.name}; records are of {', '.join(GAMES)}"
+        )
+    board = first.game.build().board_shape
     for path, other in settings.items():
-        if not isinstance(other.game, GoConfig) or other.game.size != first.game.size:
-            raise ValueError(f"{path} and {checkpoints[0]} have different board sizes")
+        if (other.game.name, other.game.build().board_shape) != (first.game.name, board):
+            raise ValueError(f"{path} and {checkpoints[0]} have different games or board sizes")
     return first
 
 
 def _read_rows(request: AccuracyRequest, config: Config, tally: ImportTally) -> HostArray:
-    assert isinstance(config.game, GoConfig)
     # all that is needed of a game here is its positions
-    filters = Filters(size=config.game.size, superko="simple", suicide=True)
-    skipped: list[str] = []
-    records = []
-    for record in read_games(request.games, skipped):
+    filters = (
+        Filters(size=config.game.size, superko="simple", suicide=True)
+        if isinstance(config.game, GoConfig)
+        else Filters(config.game.name)  # type: ignore[arg-type]
+    )
+    form, skipped, records = format_of(filters.game), list[str](), list[Record]()
+    for record in form.read(request.games, skipped):
         tally.read += 1
         if reason := filters.objection(record):
             tally.leave_out(record.name, reason)
@@ -148,15 +152,10 @@ def _read_rows(request: AccuracyRequest, config: Config, tally: ImportTally) -> 
         records = [
             records[int(place)] for place in np.linspace(0, len(records) - 1, request.number)
         ]
-    # With the games' komis, which some networks see (game.planes 19).
-    rules = Go(
-        size=filters.board_shape,
-        superko="simple",
-        suicide=True,
-        max_moves=filters.longest,
-        num_planes=19,
-    )
-    rows = pack_records(records, rules, tally)
+    rules = filters.rules_of_game()
+    if isinstance(rules, GoConfig):
+        rules = rules.replace(planes=19)  # with the games' komis, which some networks see
+    rows = pack_records(records, rules.build(), tally)
     if not len(rows):
         raise ValueError(
             f"every game of {request.games} has an illegal move; the first: {tally.unreadable[0]}"

@@ -24,8 +24,7 @@ from azero.games.go.rule_names import Rules
 from azero.games.go.rules import Go
 from azero.games.go.scoring.status import judge
 from azero.games.go.settings import GoConfig
-from azero.games.go.sgf import GameRecord, read_games
-from azero.games.go.sgf_files import SUFFIXES
+from azero.games.go.sgf import SUFFIXES, GameRecord, read_games
 from azero.games.position import objection, rules_of_record, start_of_record
 from azero.games.settings import GameConfig
 from azero.players.specs import load_any_thinker, resolve

@@ -13,7 +13,7 @@ import numpy as np
 from azero.games.chess import pgn
 from azero.games.chess.text import START as CHESS_START
 from azero.games.game import Game
-from azero.games.go import sgf, sgf_files
+from azero.games.go import sgf
 from azero.games.positions import read_position_lines
 from azero.games.quoting import reason
 from azero.games.shogi import record_files
@@ -188,7 +188,7 @@ _Reader = Callable[[Path, Game, int | None], list[tuple[int, ...]]]
 
 _COLLECTIONS: dict[str, tuple[tuple[str, ...], _Reader]] = {
     "go": (
-        sgf_files.SUFFIXES,
+        sgf.SUFFIXES,
         lambda path, game, most: [_of_sgf(record, game, most) for record in sgf.read_games(path)],
     ),
     "chess": (

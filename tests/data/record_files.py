@@ -12,6 +12,7 @@ from azero.data.records.dataset import Dataset
 from azero.data.records.filters import Filters, Fractions
 from azero.data.records.human import find_records, import_games
 from azero.data.records.recorded import ImportTally
+from azero.games.go.sgf import SUFFIXES
 
 EXPERT = Path(__file__).parent / "records" / "expert9.sgf"
 """24 games of KataGo, 9x9, Tromp-Taylor."""
@@ -25,7 +26,7 @@ def import_to(
 ) -> tuple[Dataset, ImportTally]:
     """Import all of `paths`."""
     dataset, tally = Dataset.create(directory, filters, fractions), ImportTally()
-    for _ in import_games(find_records(paths, tally), dataset, tally):
+    for _ in import_games(find_records(paths, SUFFIXES, tally), dataset, tally):
         pass
     return dataset, tally
 

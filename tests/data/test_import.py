@@ -27,7 +27,7 @@ from azero.data.records.recorded import ImportTally
 from azero.data.records.requests import ImportRequest, ShowRequest
 from azero.data.settings import ReplayConfig
 from azero.games.go.replaying import boards_of
-from azero.games.go.sgf import parse_games, read_games
+from azero.games.go.sgf import SUFFIXES, parse_games, read_games
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_the_learner_samples_a_split(mixed):
         and (split_words(samples.policy)[1] == 1).all()
         and samples.is_target.all()
     )
-    with pytest.raises(ValueError, match="holds games on"):
+    with pytest.raises(ValueError, match="holds games of go on"):
         dataset.open_split(
             "train", Dataset(dataset.directory, Filters(size=(5,)), HALVES).game(), ReplayConfig()
         )
@@ -289,7 +289,7 @@ def test_other_settings_need_another_directory(bad):
 def test_settings_that_no_board_fits_leave_nothing_behind(bad, tmp_path):
     files, _, _ = bad
     for filters in (Filters(size=(0,)), Filters(size=(9, 99)), Filters(size=(9,), max_moves=0)):
-        with pytest.raises(ValueError, match=r"size|max_moves"):
+        with pytest.raises(ValueError, match=r"size|max-moves"):
             run_import(
                 ImportRequest((files / "good.sgf",), tmp_path / "set", filters), Console(quiet=True)
             )
@@ -400,7 +400,10 @@ def test_links_that_lead_nowhere_are_named(tmp_path):
     os.mkfifo(tmp_path / "pipe.sgf")
     (tmp_path / "good.sgf").write_text(GAME)
     tally = ImportTally()
-    assert find_records([tmp_path], tally) == [tmp_path / "dead.sgf", tmp_path / "good.sgf"]
+    assert find_records([tmp_path], SUFFIXES, tally) == [
+        tmp_path / "dead.sgf",
+        tmp_path / "good.sgf",
+    ]
     _, tally = import_to(tmp_path / "set", tmp_path)
     assert tally.games.total() == 1 and "dead.sgf: not readable: cannot read" in tally.unreadable[0]
 
@@ -408,7 +411,7 @@ def test_links_that_lead_nowhere_are_named(tmp_path):
 def test_find_records_takes_directories_in_order(tmp_path):
     paths = write_mixed(tmp_path / "files")
     tally = ImportTally()
-    assert find_records([tmp_path / "files"], tally) == paths and not tally.unreadable
+    assert find_records([tmp_path / "files"], SUFFIXES, tally) == paths and not tally.unreadable
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from azero.data.records.human import find_records, import_games
 from azero.data.records.recorded import ImportTally
 from azero.data.rows import read_rows
 from azero.distributed import EXIT_INTERRUPTED
+from azero.games.go.sgf import SUFFIXES
 
 EXPERT = Path(__file__).parents[1] / "data" / "records" / "expert9.sgf"
 """24 games of 9x9 Go."""
@@ -47,7 +48,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
         ImportTally(),
     )
-    assert all(True for _ in import_games(find_records([EXPERT], tally), data, tally))
+    assert all(True for _ in import_games(find_records([EXPERT], SUFFIXES, tally), data, tally))
     return data.directory
 
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from azero.data.shard import (
     write_shard,
 )
 from azero.games.game import Game
-from azero.games.go.rules import Go
 from azero.selfplay.targets import policy_room
 from azero.selfplay.trajectory import Games, HostArray
 
@@ -131,7 +130,7 @@ class Dataset:
         directory.mkdir(parents=True, exist_ok=True)
         facts = {
             "schema": _SCHEMA,
-            "game": "go",
+            "game": filters.game,
             "filters": dataclasses.asdict(filters),
             "fractions": dataclasses.asdict(fractions),
             "rows_per_position": rows_per_position,
@@ -149,16 +148,11 @@ class Dataset:
     @property
     def slots(self) -> int:
         """The most moves of a policy target."""
-        return policy_room(cast(Game, self.game())) if self.has_searches else SLOTS
+        return policy_room(self.game()) if self.has_searches else SLOTS
 
-    def game(self) -> Go:
+    def game(self) -> Game:
         """Return the rules that the games were replayed under."""
-        return Go(
-            size=self.filters.board_shape,
-            superko=self.filters.superko,
-            suicide=self.filters.suicide,
-            max_moves=self.filters.longest,
-        )
+        return self.filters.rules_of_game().build()
 
     def shards(self, split: str) -> list[ShardRecord]:
         """Return the shards of a split, oldest first."""
@@ -175,10 +169,11 @@ class Dataset:
         shards = self.shards(split)
         if not shards:
             raise ValueError(f"{self.directory} has no games for {split}")
-        if game.board_shape != self.filters.board_shape:
+        mine = self.game()
+        if (game.name, game.board_shape) != (mine.name, mine.board_shape):
             raise ValueError(
-                f"{self.directory} holds games on {self.filters.board_shape}, not on "
-                f"{game.board_shape}"
+                f"{self.directory} holds games of {mine.name} on {mine.board_shape}, not of "
+                f"{game.name} on {game.board_shape}"
             )
         games, positions = (
             sum(getattr(record, name) for record in shards) for name in ("games", "positions")
@@ -237,7 +232,12 @@ class Dataset:
         manifest = open_manifest(directory)
         number = max(manifest.records, default=-1) + 1
         path = shard_path(directory, 0, number)
-        facts: dict[str, Any] = {"game": "go", "shard": number, "process": 0, "split": split}
+        facts: dict[str, Any] = {
+            "game": self.filters.game,
+            "shard": number,
+            "process": 0,
+            "split": split,
+        }
         facts["sources"] = list(sources)
         digest = write_shard(path, positions, games, facts)
         manifest.append(ShardRecord(number, path.name, len(games), len(positions.rows), digest))

@@ -24,13 +24,11 @@ import numpy as np
 from azero.data.files import TEMPORARY_SUFFIX, DamagedFileError, read_header, write_atomic
 from azero.data.manifest import ShardRecord
 from azero.data.records.dataset import Dataset, open_manifest
-from azero.data.records.filters import SPLITS, Filters, Fractions
-from azero.data.records.identity import game_key
-from azero.data.records.recorded import GROUP, SLOTS, ImportTally, Replayed, as_games, replay_group
+from azero.data.records.filters import GAMES, SPLITS, Filters, Fractions
+from azero.data.records.formats import GROUP, Record, RecordFormat, Replayed, format_of
+from azero.data.records.recorded import SLOTS, ImportTally, as_games
 from azero.data.shard import pack_games, pack_positions, parse_shard_path, shard_path, write_shard
-from azero.games.go.rules import Go
-from azero.games.go.sgf import GameRecord, read_games
-from azero.games.go.sgf_files import SUFFIXES
+from azero.games.game import Game
 from azero.selfplay.trajectory import HostArray
 
 LEFT_OUT = "left-out.tsv"
@@ -41,9 +39,11 @@ _POOL = 1024
 padding."""
 
 
-def find_records(paths: Iterable[Path], tally: ImportTally) -> list[Path]:
-    """Return the record files among `paths` and in the directories among them, in order; `tally`
-    gets a line for each path without any."""
+def find_records(
+    paths: Iterable[Path], suffixes: tuple[str, ...], tally: ImportTally
+) -> list[Path]:
+    """Return the files among `paths`, and those with one of `suffixes` in the directories among
+    them, in order; `tally` gets a line for each path without any."""
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -52,21 +52,32 @@ def find_records(paths: Iterable[Path], tally: ImportTally) -> list[Path]:
                 Path(folder, name)
                 for folder, _, files in os.walk(path, onerror=refused.append)
                 for name in files
-                if name.lower().endswith(SUFFIXES)
+                if name.lower().endswith(suffixes)
             )
             # A broken link counts as a file, so that reading it reports the error.
             inside = sorted(file for file in names if file.is_file() or file.is_symlink())
             tally.unreadable += [f"{error.filename}: {error.strerror}" for error in refused]
             if not inside and not refused:
                 tally.unreadable.append(
-                    f"{path}: there is no file of game records in it ({', '.join(SUFFIXES)})"
+                    f"{path}: there is no file of game records in it ({', '.join(suffixes)})"
                 )
             found += inside
+        elif other := _other_game(path, suffixes):
+            tally.unreadable.append(f"{path} has games of {other}: --game {other} reads it")
         elif path.exists():
             found.append(path)
         else:
             tally.unreadable.append(f"{path}: there is no such file or directory")
     return found
+
+
+def _other_game(path: Path, suffixes: tuple[str, ...]) -> str:
+    """Return the game whose records a file has by its name, if that is not the one of
+    `suffixes`."""
+    name = path.name.lower()
+    if not path.is_file() or name.endswith(suffixes):
+        return ""
+    return next((game for game in GAMES if name.endswith(format_of(game).suffixes)), "")
 
 
 def import_games(
@@ -78,15 +89,18 @@ def import_games(
     Raises:
       StorageError: the disk is full or cannot be written to; what was written is whole.
     """
-    writers = {split: _Writer(dataset.directory / split, split, tally) for split in SPLITS}
+    writers = {
+        split: _Writer(dataset.directory / split, split, dataset.filters.game, tally)
+        for split in SPLITS
+    }
     known = set[bytes]().union(*(writer.keys for writer in writers.values()))
-    records = _wanted_records(paths, dataset.filters, known, tally)
-    game = dataset.game()
+    form, game = format_of(dataset.filters.game), dataset.game()
+    records = _wanted_records(paths, form, dataset.filters, known, tally)
     waiting: deque[_Pool] = deque()
     with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="replay") as workers:
         while pool := list(islice(records, _POOL)):
             # The next games are read while the last ones are replayed.
-            waiting.append(_Pool.start(pool, game, workers))
+            waiting.append(_Pool.start(pool, game, form, workers))
             if len(waiting) > 1:
                 _write_pool(waiting.popleft(), dataset.fractions, writers, tally)
             yield tally
@@ -99,21 +113,25 @@ def import_games(
     yield tally
 
 
-_Keyed = tuple[bytes, GameRecord]
+_Keyed = tuple[bytes, Record]
 
 
 def _wanted_records(
-    paths: Sequence[Path], filters: Filters, known: set[bytes], tally: ImportTally
+    paths: Sequence[Path],
+    form: RecordFormat,
+    filters: Filters,
+    known: set[bytes],
+    tally: ImportTally,
 ) -> Iterator[_Keyed]:
     """Yield the games that pass the filters and are new, each with its key."""
     seen: set[bytes] = set()
     for path in paths:
-        for record in _read(path, tally):
+        for record in _read(path, form, tally):
             tally.read += 1
             if reason := filters.objection(record):
                 tally.leave_out(record.name, reason)
                 continue
-            key = game_key(record)
+            key = form.key(record)
             if key in seen:
                 tally.leave_out(record.name, "duplicate")
                 continue
@@ -125,11 +143,11 @@ def _wanted_records(
         tally.files += 1
 
 
-def _read(path: Path, tally: ImportTally) -> Iterator[GameRecord]:
+def _read(path: Path, form: RecordFormat, tally: ImportTally) -> Iterator[Record]:
     """Yield the games of a file; unreadable ones are counted and named."""
     skipped: list[str] = []
     try:
-        for record in read_games(path, skipped):
+        for record in form.read(path, skipped):
             yield record
             _leave_out_unreadable(skipped, tally)
     except (ValueError, MemoryError) as error:
@@ -153,12 +171,14 @@ class _Pool:
     results: list[Future[list[Replayed]]]
 
     @classmethod
-    def start(cls, records: list[_Keyed], game: Go, workers: ThreadPoolExecutor) -> _Pool:
+    def start(
+        cls, records: list[_Keyed], game: Game, form: RecordFormat, workers: ThreadPoolExecutor
+    ) -> _Pool:
         """Begin to replay."""
         order = np.argsort([len(record.moves) for _, record in records], kind="stable")
         groups = [order[first : first + GROUP] for first in range(0, len(order), GROUP)]
         chosen = [[records[place][1] for place in group] for group in groups]
-        results = [workers.submit(replay_group, game, group) for group in chosen]
+        results = [workers.submit(form.replay, game, group) for group in chosen]
         return cls(records, groups, results)
 
     def collect(self) -> list[Replayed]:
@@ -173,12 +193,12 @@ def _write_pool(
     pool: _Pool, fractions: Fractions, writers: dict[str, _Writer], tally: ImportTally
 ) -> None:
     """Write the games of a pool that follow the rules, each to its split."""
-    chosen: dict[str, list[tuple[bytes, GameRecord, HostArray]]] = {split: [] for split in SPLITS}
+    chosen: dict[str, list[tuple[bytes, Record, Replayed]]] = {split: [] for split in SPLITS}
     for (key, record), replayed in zip(pool.records, pool.collect(), strict=True):
         if replayed.problem:
             tally.leave_out(record.name, "against the rules", replayed.problem)
         else:
-            chosen[fractions.split_of(key)].append((key, record, replayed.frames))
+            chosen[fractions.split_of(key)].append((key, record, replayed))
     for split, games in chosen.items():
         if games:
             tally.games[split] += len(games)
@@ -188,9 +208,9 @@ def _write_pool(
 class _Writer:
     """Writes the shards of one split."""
 
-    def __init__(self, directory: Path, split: str, tally: ImportTally) -> None:
-        """Open a split; shards that are not in the manifest, left by a killed process, are
-        removed."""
+    def __init__(self, directory: Path, split: str, game: str, tally: ImportTally) -> None:
+        """Open a split of a game's records; shards that are not in the manifest, left by a
+        killed process, are removed."""
         directory.mkdir(parents=True, exist_ok=True)
         self.keys: set[bytes] = set()
         self._directory = directory
@@ -204,7 +224,7 @@ class _Writer:
             self._add_shard(record, tally)
         self._next = max(self._manifest.records, default=-1) + 1
         self._num_games = sum(record.games for record in self._manifest.records.values())
-        self._split = split
+        self._split, self._game = split, game
 
     def _add_shard(self, record: ShardRecord, tally: ImportTally) -> None:
         """Read the keys of a shard's games; a damaged shard is set aside, and its games count as
@@ -230,13 +250,13 @@ class _Writer:
             )
         self.keys.update(map(bytes.fromhex, facts["keys"]))
 
-    def write(self, games: list[tuple[bytes, GameRecord, HostArray]]) -> int:
+    def write(self, games: list[tuple[bytes, Record, Replayed]]) -> int:
         """Write games as one shard, and return how many positions they have."""
-        packed = as_games([(record, frames) for _, record, frames in games], self._num_games)
+        packed = as_games([(record, replayed) for _, record, replayed in games], self._num_games)
         positions = pack_positions(packed, SLOTS)
         path = shard_path(self._directory, 0, self._next)
         facts: dict[str, Any] = {
-            "game": "go",
+            "game": self._game,
             "shard": self._next,
             "process": 0,
             "split": self._split,

@@ -21,13 +21,11 @@ from azero.console.terminal import make_console
 from azero.data.holding import hold
 from azero.data.records.dataset import Dataset
 from azero.data.records.filters import SPLITS
+from azero.data.records.formats import format_of
 from azero.data.records.human import LEFT_OUT, find_records, import_games
 from azero.data.records.recorded import SLOTS, ImportTally
 from azero.data.records.requests import ImportRequest, ShowRequest
 from azero.data.shard import is_target, read_shard, shard_path
-from azero.games.go.replaying import boards_of
-from azero.games.go.sgf import estimate_games
-from azero.games.go.text import format_diagram, format_vertex
 
 SHOWN_PROBLEMS = 20
 """Most unreadable games and files that are printed; `left-out.tsv` names all."""
@@ -45,13 +43,14 @@ def run_import(request: ImportRequest, console: Console | None = None) -> Import
     """
     console = console or make_console()
     tally = ImportTally()
-    paths = find_records(request.paths, tally)
+    form = format_of(request.filters.game)
+    paths = find_records(request.paths, form.suffixes, tally)
     if not paths:
         raise ValueError("; ".join(tally.unreadable) or "no files of recorded games were named")
     is_new = not request.out.exists()
     dataset = Dataset.create(request.out, request.filters, request.fractions)
     began = time.monotonic()
-    total = max(1, sum(map(estimate_games, paths)))
+    total = max(1, sum(map(form.estimate, paths)))
     with (
         hold(dataset.directory),
         Progress(total, console=console, unit="game") as progress,
@@ -110,7 +109,7 @@ def show(request: ShowRequest, console: Console | None = None) -> None:
     filters = [
         f"{name.replace('_', '-')} {value}"
         for name, value in vars(dataset.filters).items()
-        if value not in (None, ())
+        if value not in (None, ()) and name not in dataset.filters.foreign()
     ]
     console.print(f"taken: {', '.join(filters)}", soft_wrap=True, highlight=False)
     random = np.random.default_rng(request.seed)
@@ -129,21 +128,15 @@ def draw_position(dataset: Dataset, split: str, random: np.random.Generator) -> 
     (rows, _), games = read_shard(path, record.sha256, game.name, game.frame_words, SLOTS)
     place = int(random.choice(dataset.positions(rows)))
     row, number = rows[place], int(np.searchsorted(np.cumsum(games["length"]), place, side="right"))
-    board = boards_of(row["frame"], game.num_points).reshape(game.board_shape)
-    last = int(rows[place - 1]["action"]) if row["ply"] else game.num_points
-    colour = "Black" if row["to_play"] == 0 else "White"
+    diagram, colour, move = format_of(dataset.filters.game).describe(game, rows, place)
     if is_target(rows)[place]:
-        played = (
-            f"{colour} played {format_vertex(int(row['action']), game.board_shape)} as move "
-            f"{row['ply'] + 1} of {games['length'][number]}"
-        )
+        played = f"{colour} played {move} as move {row['ply'] + 1} of {games['length'][number]}"
     else:
-        last, played = game.num_points, f"{colour}, to play after {row['ply']} moves,"
+        played = f"{colour}, to play after {row['ply']} moves,"
     reward = games["result"][number, row["to_play"]]  # may count points (game.margin-weight)
     result = {1: "won", -1: "lost", 0: "no winner"}[int(np.sign(reward))]
     source = dataset.sources(split, record.shard)[number]
-    heading = f"{source}: {played} and {result}"
-    return f"{heading}\n{format_diagram(board, last if last < game.num_points else None)}"
+    return f"{source}: {played} and {result}\n{diagram}"
 
 
 def _print_outcome(

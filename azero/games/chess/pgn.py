@@ -3,18 +3,20 @@ Host side only."""
 
 from __future__ import annotations
 
+import io
 import re
 import textwrap
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
-from azero.games.chess.text import START, board_of_fen, format_san, parse_san
-from azero.games.expanding import Budget
-from azero.games.quoting import reason, shorten
+from azero.games.archives import read_texts, with_compressed
+from azero.games.chess.text import START, ChessBoard, board_of_fen, format_san, parse_san
+from azero.games.expanding import TooLargeError
+from azero.games.quoting import shorten
 
-SUFFIXES = (".pgn", ".pgn.gz")
+SUFFIXES = with_compressed((".pgn",))
 ROSTER = ("Event", "Site", "Date", "Round", "White", "Black", "Result")
 """Tags that every game has, in this order (PGN standard, section 8.1.1)."""
 VARIANTS = (
@@ -38,6 +40,82 @@ _TOKEN = re.compile(
 )
 
 
+_TAG_LINE = re.compile(r'\s*\[\s*[A-Za-z0-9_]+\s+"')
+LONGEST_GAME = 16 << 20
+"""Bytes of one game when games are read one by one; with a comment on every move they have some
+thousands."""
+
+
+@dataclass(frozen=True)
+class PgnText:
+    """The main line of one game as it is written: its moves have not been played."""
+
+    name: str
+    """source: the file and the number of the game in it"""
+    tags: Mapping[str, str]
+    moves: tuple[str, ...]
+    comments: tuple[str, ...]
+    """of the moves, "" where there is none; those before the first move and in variations are
+    left out"""
+    result: str
+    """1-0, 0-1, 1/2-1/2, or * for an unknown one; that of the tag where the moves end without"""
+
+    @property
+    def fen(self) -> str:
+        """Start position."""
+        return self.tags.get("FEN", START)
+
+    @property
+    def rewards(self) -> tuple[float, float] | None:
+        """Results of White and Black, +1, -1 or 0; None if unknown."""
+        return {result: rewards for rewards, result in RESULTS.items()}.get(self.result)
+
+    @property
+    def is_resigned(self) -> bool:
+        """False: PGN does not say whether a player resigned."""
+        return False
+
+    @property
+    def ratings(self) -> tuple[float | None, float | None]:
+        """Elo ratings of White and Black; None where there is none."""
+        white, black = (
+            float(rating) if (rating := self.tags.get(name, "").strip()).isdecimal() else None
+            for name in ("WhiteElo", "BlackElo")
+        )
+        return white, black
+
+    def start(self) -> ChessBoard:
+        """Return the first position.
+
+        Raises:
+          ValueError: it is not a position of chess, or the game has other rules.
+        """
+        if (variant := self.tags.get("Variant", "")).strip().lower() not in VARIANTS:
+            raise ValueError(f"the variant {variant!r} has other rules than chess")
+        return board_of_fen(self.fen)
+
+    def play(self) -> tuple[int, ...]:
+        """Return the moves as actions (`azero.games.chess.moves`).
+
+        Raises:
+          ValueError: the first position or a move is not valid; the name and the number of the move
+            are quoted.
+        """
+        actions, place = [], self.name
+        try:
+            board = self.start()
+            for move in self.moves:
+                place = f"{self.name}, move {board.plies // 2 + 1}"
+                if move in NULL_MOVES:
+                    raise ValueError(f"{move!r} is a null move, which a game cannot have")
+                action = parse_san(board, move)
+                actions.append(action)
+                board = board.after(action)
+        except ValueError as error:
+            raise ValueError(f"{place}: {shorten(error)}") from error
+        return tuple(actions)
+
+
 @dataclass(frozen=True)
 class PgnGame:
     """The main line of one game."""
@@ -57,25 +135,61 @@ class PgnGame:
 
 
 def read_games(path: str | Path) -> Iterator[PgnGame]:
-    """Yield the games of a .pgn or .pgn.gz file.
+    """Yield the games of a file: .pgn or .pgn.gz, .tar.gz or .zip of such files.
 
     Raises:
       ValueError: the file has another suffix or cannot be read, or a game is not valid; the place
         and the reason are named.
     """
-    path = Path(path)
-    name = path.name.lower()
-    if not name.endswith(SUFFIXES):
-        raise ValueError(
-            f"{path.name} is not a file of chess games: the suffixes are {', '.join(SUFFIXES)}"
-        )
-    try:
-        with path.open("rb") as file:
-            budget = Budget(path.name, path.stat().st_size)
-            content = budget.read(budget.gunzip(file) if name.endswith(".gz") else file, path.name)
-    except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"cannot read {path}: {reason(error)}") from error
-    yield from parse_games(decode(content), path.name)
+    for name, content, problem in read_texts(Path(path), SUFFIXES):
+        if problem:
+            raise ValueError(f"{name}: {problem}")
+        yield from parse_games(decode(content), name)
+
+
+def read_moves(path: Path, skipped: list[str]) -> Iterator[PgnText]:
+    """Yield the games of a file (see `read_games`) of any size without playing their moves;
+    `skipped` gets a line for every game, or file in an archive, that cannot be read.
+
+    Raises:
+      ValueError: the file has another suffix or cannot be read.
+    """
+    number, last = 0, ""
+    for name, content, problem in read_texts(path, SUFFIXES, split_games):
+        number, last = (number if name == last else 0), name
+        try:
+            if problem:
+                raise ValueError(f"{name}: {problem}")
+            for text in parse_texts(decode(content), name, number + 1):
+                number += 1
+                yield text
+        except ValueError as error:
+            number += 1
+            skipped.append(str(error))
+
+
+def split_games(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the texts of a file, each from the tags of a game to the next tags.
+
+    Raises:
+      TooLargeError: one is longer than LONGEST_GAME.
+    """
+    lines: list[str] = []
+    size, has_moves = 0, False
+    # Any line ends; the bytes stay as they are.
+    text = io.TextIOWrapper(file, encoding="latin-1")
+    while line := text.readline(LONGEST_GAME):
+        is_tag = _TAG_LINE.match(line) is not None
+        if is_tag and has_moves:
+            yield "".join(lines).encode("latin-1")
+            lines, size, has_moves = [], 0, False
+        has_moves = has_moves or not (is_tag or line.isspace())
+        lines.append(line)
+        size += len(line)
+        if size >= LONGEST_GAME:
+            raise TooLargeError(f"a game of more than {LONGEST_GAME >> 20} MiB")
+    if has_moves or any(map(str.strip, lines)):
+        yield "".join(lines).encode("latin-1")
 
 
 def decode(content: bytes) -> str:
@@ -95,12 +209,26 @@ def parse_games(content: str, name: str) -> Iterator[PgnGame]:
       ValueError: there is no game in the text, it is not PGN, or a move is not legal; `name`, the
         number of the game and the line are quoted.
     """
+    for game in parse_texts(content, name):
+        yield PgnGame(game.name, game.tags, game.fen, game.play(), game.result, game.comments)
+
+
+def parse_texts(content: str, name: str, first: int = 1) -> Iterator[PgnText]:
+    """Yield the games of PGN text without playing their moves; the number of the first is `first`.
+
+    Raises:
+      ValueError: there is no game in the text, or it is not PGN; `name`, the number of the game and
+        the line are quoted.
+    """
     tags: dict[str, str] = {}
     moves: list[tuple[str, str]] = []
-    depth, number, place = 0, 1, 0
+    depth, number, place = 0, first, 0
 
-    def finish(result: str) -> PgnGame:
-        return _record(f"{name} game {number}", tags, moves, result)
+    def finish(result: str) -> PgnText:
+        if result == "*" and (stated := tags.get("Result", "")) in RESULTS.values():
+            result = stated
+        words, comments = zip(*moves, strict=True) if moves else ((), ())
+        return PgnText(f"{name} game {number}", tags, words, comments, result)
 
     content = re.sub(r"\r\n?", "\n", content)  # a comment may end with the line
     while place < len(content):
@@ -131,36 +259,8 @@ def parse_games(content: str, name: str) -> Iterator[PgnGame]:
         raise ValueError(f"{name} game {number}: a variation does not end")
     if tags or moves:
         yield finish("*")
-    elif number == 1:
+    elif number == first:
         raise ValueError(f"{name}: there is no game in it")
-
-
-def _record(name: str, tags: dict[str, str], moves: list[tuple[str, str]], result: str) -> PgnGame:
-    """Play the moves of one game.
-
-    Raises:
-      ValueError: its first position or a move is not valid; `name` and the number of the move are
-        quoted.
-    """
-    fen, place = tags.get("FEN", START), name
-    actions = []
-    try:
-        if (variant := tags.get("Variant", "")).strip().lower() not in VARIANTS:
-            raise ValueError(f"the variant {variant!r} has other rules than chess")
-        board = board_of_fen(fen)
-        for move, _ in moves:
-            place = f"{name}, move {board.plies // 2 + 1}"
-            if move in NULL_MOVES:
-                raise ValueError(f"{move!r} is a null move, which a game cannot have")
-            action = parse_san(board, move)
-            actions.append(action)
-            board = board.after(action)
-    except ValueError as error:
-        raise ValueError(f"{place}: {shorten(error)}") from error
-    comments = tuple(comment for _, comment in moves)
-    if result == "*" and (stated := tags.get("Result", "")) in RESULTS.values():
-        result = stated
-    return PgnGame(name, tags, fen, tuple(actions), result, comments)
 
 
 def format_pgn(

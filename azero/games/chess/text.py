@@ -4,7 +4,6 @@ with numpy instead of JAX."""
 from __future__ import annotations
 
 import functools
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,12 +21,11 @@ from azero.games.chess.fen import (
     square_name,
 )
 from azero.games.chess.position import ChessPosition
+from azero.games.chess.san import SAN, strip_san
 from azero.games.chess.squares import ChessSquares
 from azero.games.diagrams import diagram_rows, format_ranks
 
 __all__ = ["MAX_FULL_MOVES", "START", "ChessBoard", "board_of_fen", "board_of_state", "parse_fen"]
-
-_SAN = re.compile(r"([KQRBN])?([a-h])?([1-8])?[x-]?([a-h][1-8])(?:=?([QRBNqrbn]))?")
 
 
 @dataclass(frozen=True)
@@ -96,6 +94,14 @@ def board_of_fen(fen: str) -> ChessBoard:
     """
     parsed = parse_fen(fen)
     return _board(parsed.position, int(parsed.plies[0]), int(parsed.clock[0]))
+
+
+def board_of_frame(frame: np.ndarray) -> ChessBoard:
+    """Return the board of frame uint32[9], in which no pawn can be captured en passant."""
+    words = frame.reshape(-1, 1)
+    known = positions.facts(words[-1])
+    seen = positions.unpack(list(words), np.zeros(1, np.uint32))  # type: ignore[arg-type]
+    return _board(seen, int(known.plies[0]), int(known.clock[0]))
 
 
 def board_of_state(state: Any) -> ChessBoard:
@@ -214,7 +220,7 @@ def parse_san(board: ChessBoard, san: str) -> int:
     Raises:
       ValueError: no legal move or more than one fits; the text and the position are quoted.
     """
-    found = _san_candidates(board, san.rstrip("+#!?").removesuffix("e.p."))
+    found = _san_candidates(board, strip_san(san))
     if len(found) != 1:
         reason = "is not a legal move" if not found else "is ambiguous"
         raise ValueError(f"{san!r} {reason} in {format_fen(board)}")
@@ -228,7 +234,7 @@ def _san_candidates(board: ChessBoard, san: str) -> list[int]:
         return [board.uci[name]] if name in board.uci else []
     if san in board.uci:
         return [board.uci[san]]
-    match = _SAN.fullmatch(san)
+    match = SAN.fullmatch(san)
     if match is None:
         return []
     piece, file, rank, goal, promotion = match.groups()

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from azero.games.archives import count_in_texts, read_texts, with_compressed
 from azero.games.go import setup
-from azero.games.go.sgf_files import SUFFIXES, read_texts
 from azero.games.go.sgf_text import (
     LETTERS,
     Node,
@@ -22,6 +22,8 @@ from azero.games.go.sgf_text import (
     unescape,
 )
 from azero.games.quoting import shorten
+
+SUFFIXES = with_compressed((".sgf",))
 
 MOST_SET_UP_POINTS = 100_000
 """Each point of the largest board (52x52) 37 times; a few characters can name all points, and a
@@ -98,6 +100,11 @@ class GameRecord:
         return (0.0, 0.0) if word in ("0", "DRAW", "JIGO") else None
 
     @property
+    def is_resigned(self) -> bool:
+        """The record says that a player resigned."""
+        return "+R" in self.result.upper()
+
+    @property
     def margin(self) -> float | None:
         """The points by which the game was won, 0 for a draw; None if it was not counted."""
         word = self.result.strip().upper()
@@ -118,12 +125,7 @@ def read_games(path: str | Path, skipped: list[str] | None = None) -> Iterator[G
       ValueError: the file has another suffix or cannot be read, or a game is not valid SGF (without
         `skipped`); the place and the reason are named.
     """
-    path = Path(path)
-    if not path.name.lower().endswith(SUFFIXES):
-        raise ValueError(
-            f"{path.name} is not a file of game records: the suffixes are {', '.join(SUFFIXES)}"
-        )
-    for name, content, problem in read_texts(path):
+    for name, content, problem in read_texts(Path(path), SUFFIXES):
         if not problem:
             yield from parse_games(content, name, skipped)
         elif skipped is None:
@@ -135,10 +137,7 @@ def read_games(path: str | Path, skipped: list[str] | None = None) -> Iterator[G
 def estimate_games(path: Path) -> int:
     """Return about how many games `read_games` will yield, without parsing them (variations count,
     too); 0 of a file that cannot be read."""
-    try:
-        return sum(content.count(b"(;") for _, content, _ in read_texts(path))
-    except (ValueError, MemoryError):
-        return 0
+    return count_in_texts(path, SUFFIXES, b"(;")
 
 
 def parse_games(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from azero.games.quoting import shorten
 from azero.games.shogi.position import HAND_KINDS, PROMOTED, SET_SIZES
-from azero.games.shogi.records import MoveList, ShogiGame, winner_of
+from azero.games.shogi.records import MoveList, Ratings, ShogiGame, read_rating, winner_of
 from azero.games.shogi.sfen import (
     LETTERS,
     START,
@@ -40,8 +40,9 @@ none. Others (%CHUDAN, %MATTA, %ERROR) leave it open."""
 _MOVE = re.compile(r"([+-])(\d\d)(\d\d)([A-Z]{2})")
 
 
-def parse_games(content: str, name: str) -> Iterator[ShogiGame]:
+def parse_games(content: str, name: str, is_checked: bool = True) -> Iterator[ShogiGame]:
     """Yield the games of CSA text, which a line "/" separates; `name` says where it comes from.
+    Without `is_checked` their moves need not be legal.
 
     Raises:
       ValueError: there is no game in the text, it is not CSA, or a move is not legal; `name`, the
@@ -53,7 +54,7 @@ def parse_games(content: str, name: str) -> Iterator[ShogiGame]:
     for text in games:
         if text.strip():
             number += 1
-            yield _Reader(f"{name} game {number}", line).read(text)
+            yield _Reader(f"{name} game {number}", line, is_checked).read(text)
         line += text.count("\n")
     if number == 0:
         raise ValueError(f"{name}: there is no game in it")
@@ -62,8 +63,9 @@ def parse_games(content: str, name: str) -> Iterator[ShogiGame]:
 class _Reader:
     """Reads one game."""
 
-    def __init__(self, name: str, first_line: int) -> None:
-        self.name, self.number = name, first_line - 1
+    def __init__(self, name: str, first_line: int, is_checked: bool) -> None:
+        self.name, self.number, self.is_checked = name, first_line - 1, is_checked
+        self.ratings: Ratings = (None, None)
         self.players = {"+": "", "-": ""}
         self.pieces: dict[int, str] = {}
         """pieces by square as in SFEN"""
@@ -75,6 +77,7 @@ class _Reader:
     def read(self, text: str) -> ShogiGame:
         for row in text.split("\n"):
             self.number += 1
+            self.ratings = read_rating(row, self.ratings)
             try:
                 if row[:1] == "'" and self.line is not None:
                     self.line.comment(row[1:])
@@ -97,6 +100,7 @@ class _Reader:
             self.ending,
             tuple(self.facts),
             tuple(self.line.comments),
+            self.ratings,
         )
 
     def statement(self, statement: str) -> None:
@@ -108,7 +112,7 @@ class _Reader:
         elif statement[:1] == "P":
             self.setup(statement)
         elif statement in ("+", "-") and self.line is None:
-            self.line = MoveList(self.sfen(statement))
+            self.line = MoveList(self.sfen(statement), self.is_checked)
         elif match := _MOVE.fullmatch(statement):
             self.move(*match.groups())
         elif statement[:1] == "%" and self.line is not None:

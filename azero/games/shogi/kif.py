@@ -83,13 +83,14 @@ _KI2_MOVES = ("▲", "△", "☗", "☖")
 _COLOURS = {"先手": "black", "下手": "black", "後手": "white", "上手": "white"}
 
 
-def parse_games(content: str, name: str) -> Iterator[ShogiGame]:
-    """Yield the game of KIF text, its main line alone; `name` says where it comes from.
+def parse_games(content: str, name: str, is_checked: bool = True) -> Iterator[ShogiGame]:
+    """Yield the game of KIF text, its main line alone; `name` says where it comes from. Without
+    `is_checked` its moves need not be legal.
 
     Raises:
       ValueError: the text is not KIF, or a move is not legal; `name` and the line are quoted.
     """
-    reader = _Reader(f"{name} game 1")
+    reader = _Reader(f"{name} game 1", is_checked)
     try:
         for row in content.splitlines():
             if row.startswith("変化"):
@@ -116,8 +117,8 @@ def parse_games(content: str, name: str) -> Iterator[ShogiGame]:
 class _Reader:
     """Reads one game."""
 
-    def __init__(self, name: str) -> None:
-        self.name, self.number = name, 0
+    def __init__(self, name: str, is_checked: bool) -> None:
+        self.name, self.number, self.is_checked = name, 0, is_checked
         self.players = {"black": "", "white": ""}
         self.handicap = "平手"
         self.rows: list[str] = []
@@ -144,7 +145,7 @@ class _Reader:
                     f"the handicap {self.handicap!r} needs a diagram; those without one are "
                     f"{' '.join(HANDICAPS)}"
                 )
-            self.line = MoveList(sfen)
+            self.line = MoveList(sfen, self.is_checked)
         return self.line
 
     def row(self, row: str) -> None:

@@ -6,34 +6,61 @@ import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from azero.games.quoting import reason
+from azero.games.archives import read_texts, with_compressed
 from azero.games.shogi import csa, kif
 from azero.games.shogi.records import ShogiGame
 
-SUFFIXES = (".csa", ".kif", ".kifu")
+Parser = Callable[[str, str, bool], Iterator[ShogiGame]]
+_PARSERS: dict[str, Parser] = {
+    ".csa": csa.parse_games,
+    ".kif": kif.parse_games,
+    ".kifu": kif.parse_games,
+}
+SUFFIXES = with_compressed(tuple(_PARSERS))
 
 
 def read_games(path: str | Path) -> Iterator[ShogiGame]:
-    """Yield the games of a .csa, .kif or .kifu file, in UTF-8, EUC-JP or Shift JIS (code page 932).
+    """Yield the games of a .csa, .kif or .kifu file, in UTF-8, EUC-JP or Shift JIS (code page 932),
+    or of a compressed one, or of all in a .zip or .tar.gz.
 
     Raises:
       ValueError: the file has another suffix or cannot be read, or a game is not valid; the place
         and the reason are named.
     """
-    parsers: dict[str, Callable[[str, str], Iterator[ShogiGame]]] = dict(
-        zip(SUFFIXES, (csa.parse_games, kif.parse_games, kif.parse_games), strict=True)
-    )
-    path = Path(path)
-    suffix = path.suffix.lower()
-    if suffix not in parsers:
-        raise ValueError(
-            f"{path.name} is not a file of shogi games: the suffixes are {', '.join(SUFFIXES)}"
-        )
+    for name, content, problem in read_texts(Path(path), SUFFIXES):
+        if problem:
+            raise ValueError(f"{name}: {problem}")
+        yield from _parse(name, content, is_checked=True)
+
+
+def read_moves(path: Path, skipped: list[str]) -> Iterator[ShogiGame]:
+    """Yield the games of a file (see `read_games`), whose moves need not be legal; `skipped` gets a
+    line for every game, or file in an archive, that cannot be read.
+
+    Raises:
+      ValueError: the file has another suffix or cannot be read.
+    """
+    for name, content, problem in read_texts(path, SUFFIXES):
+        try:
+            if problem:
+                raise ValueError(f"{name}: {problem}")
+            yield from _parse(name, content, is_checked=False)
+        except ValueError as error:
+            skipped.append(str(error))
+
+
+def _parse(name: str, content: bytes, is_checked: bool) -> Iterator[ShogiGame]:
+    """Yield the games of a text.
+
+    Raises:
+      ValueError: it is not in a known encoding, or a game is not valid.
+    """
+    kind = name.lower().removesuffix(".gz")
     try:
-        content = decode(path.read_bytes())
-    except (OSError, UnicodeError) as error:
-        raise ValueError(f"cannot read {path}: {reason(error)}") from error
-    yield from parsers[suffix](content, path.name)
+        text = decode(content)
+    except UnicodeError as error:
+        raise ValueError(f"cannot read {name}: {error}") from error
+    yield from _PARSERS[f".{kind.rpartition('.')[2]}"](text, name, is_checked)
 
 
 def decode(raw: bytes) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from azero.games.diagrams import format_held, format_ranks
 from azero.games.shogi import legal, moves
 from azero.games.shogi import position as positions
-from azero.games.shogi.sfen import LETTERS, format_hands, parse_sfen, square_name
+from azero.games.shogi.sfen import LETTERS, format_hands, parse_sfen, parse_square, square_name
 from azero.games.shogi.squares import SIZE
 from azero.types import Array
 
@@ -120,7 +120,12 @@ def board_of_sfen(sfen: str) -> ShogiBoard:
 
 def board_of_state(state: Any) -> ShogiBoard:
     """Return the board of one `ShogiState`."""
-    return ShogiBoard(tuple(np.asarray(state.frames)[0].reshape(-1, 1)))
+    return board_of_frame(np.asarray(state.frames)[0])
+
+
+def board_of_frame(frame: np.ndarray) -> ShogiBoard:
+    """Return the board of frame uint32[18]."""
+    return ShogiBoard(tuple(frame.reshape(-1, 1)))
 
 
 def format_sfen(board: ShogiBoard) -> str:
@@ -145,6 +150,27 @@ def format_usi(board: ShogiBoard, action: int) -> str:
     if not (0 <= square % SIZE + files < SIZE and 0 <= square // SIZE + forward < SIZE):
         return f"{start} by {files:+d}{forward:+d}{promotion}"
     return start + square_name(board.view(square + SIZE * forward + files)) + promotion
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def encode_usi(usi: str, is_white: bool) -> int | None:
+    """Return the action of a move in USI of either side, legal or not; None if no piece moves
+    so."""
+    if len(usi) < 4:
+        return None
+    end = parse_square(usi[2:4])
+    end = _LAST - end if is_white else end
+    if usi[1] == "*":
+        kind = positions.HAND_KINDS.index(LETTERS.index(usi[0]))
+        return moves.NUM_PLANES * end + moves.DROP_PLANES + kind
+    start = parse_square(usi[:2])
+    start = _LAST - start if is_white else start
+    planes = moves.plane_moves()
+    direction = end % SIZE - start % SIZE, end // SIZE - start // SIZE
+    if direction not in planes:
+        return None
+    promotion = moves.PROMOTING_PLANES if usi.endswith("+") else 0
+    return moves.NUM_PLANES * start + planes.index(direction) + promotion
 
 
 def format_diagram(board: ShogiBoard) -> str:

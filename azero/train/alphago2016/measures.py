@@ -5,6 +5,7 @@ comparison.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ def measure_prediction(context: StageContext) -> Outcome:
         for part in ("policy", "tree", "rollout")
     ]
     stones = np.bitwise_count(rows["frame"][position]).sum(axis=1, dtype=np.int64)
-    empty = Dataset.open(context.data()).game().num_points - stones
+    empty = math.prod(Dataset.open(context.data()).game().board_shape) - stones
     chance = clustered_mean(1 / np.maximum(empty, 1), np.cumsum(rows["ply"] == 0)[position])
     lines.append(claim("chance accuracy", format_mean(chance, 100, 1, "%")))
     return Outcome(rows=lines, notes=[f"{len(position):,} positions of the test split"])

@@ -258,7 +258,7 @@ def test_mistakes_in_a_file_are_placed(content: str, message: str) -> None:
 def test_files_that_cannot_be_read_are_named(tmp_path) -> None:
     with pytest.raises(
         ValueError,
-        match=r"games\.txt is not a file of chess games: the suffixes are \.pgn, \.pgn\.gz",
+        match=r"games\.txt is not a file of game records: the suffixes are \.pgn, \.pgn\.gz",
     ):
         next(pgn.read_games(tmp_path / "games.txt"))
     with pytest.raises(ValueError, match=r"cannot read .*none\.pgn: No such file or directory$"):

@@ -293,7 +293,7 @@ def test_the_case_of_a_suffix_does_not_matter(tmp_path, name: str, text: str) ->
 def test_files_of_other_kinds(tmp_path) -> None:
     with pytest.raises(
         ValueError,
-        match=r"game.pgn is not a file of shogi games: the suffixes are .csa, .kif, .kifu",
+        match=r"game.pgn is not a file of game records: the suffixes are .csa, .kif, .kifu",
     ):
         list(read_games(tmp_path / "game.pgn"))
     with pytest.raises(ValueError, match=r"cannot read .*game\.csa: No such file or directory$"):

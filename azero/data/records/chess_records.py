@@ -1,0 +1,82 @@
+"""Records of chess: PGN."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from azero.data.records.formats import GROUP, RecordFormat, Replayed
+from azero.data.records.piece_replaying import Line, replay
+from azero.games.archives import count_in_texts
+from azero.games.chess.fen import START
+from azero.games.chess.pgn import SUFFIXES, PgnText, read_moves
+from azero.games.chess.rules import Chess
+from azero.games.chess.san import encode_san, fitting_actions
+from azero.games.chess.text import board_of_frame, format_diagram, format_san, parse_san
+from azero.games.game import Game
+from azero.games.quoting import shorten
+from azero.selfplay.trajectory import HostArray
+
+
+def _estimate(path: Path) -> int:
+    return count_in_texts(path, SUFFIXES, b"[Event ")
+
+
+def _key(record: PgnText) -> bytes:
+    """Return the digest of the first position and the moves; annotations do not count."""
+    digest = hashlib.blake2b(" ".join(record.fen.split()[:4]).encode(), digest_size=16)
+    digest.update(np.asarray([encode_san(move) for move in record.moves], ">i2").tobytes())
+    return digest.digest()
+
+
+def _replay(game: Chess, records: Sequence[PgnText]) -> list[Replayed]:
+    problems = [_start_problem(record) for record in records]
+    fens = [
+        START if problem else record.fen for record, problem in zip(records, problems, strict=True)
+    ]
+    codes = [[encode_san(move) for move in record.moves] for record in records]
+    starts = game.from_positions(fens + [START] * (GROUP - len(fens)))
+    lines = replay(cast(Game, game), fitting_actions, starts, codes)
+    return [
+        Replayed(line.frames, line.to_play, line.actions, problem or _problem(record, line))
+        for record, line, problem in zip(records, lines, problems, strict=True)
+    ]
+
+
+def _start_problem(record: PgnText) -> str:
+    try:
+        record.start()
+    except ValueError as error:
+        return shorten(error)
+    return ""
+
+
+def _problem(record: PgnText, line: Line) -> str:
+    """Return why the moves could not be played to their end; "" if they were, or the game was
+    over."""
+    count = len(line.actions)
+    if count == len(record.moves) or (line.is_over and count):
+        return ""
+    board = record.start()
+    for action in line.actions:
+        board = board.after(int(action))
+    try:
+        parse_san(board, record.moves[count])
+        reason = "the game is over"
+    except ValueError as error:
+        reason = shorten(error)
+    return f"move {board.plies // 2 + 1}: {reason}"
+
+
+def _describe(game: Chess, rows: HostArray, place: int) -> tuple[str, str, str]:
+    row = rows[place]
+    board = board_of_frame(row["frame"])
+    colour = "Black" if board.is_black else "White"
+    return format_diagram(board), colour, format_san(board, int(row["action"]))
+
+
+FORMAT = RecordFormat(SUFFIXES, read_moves, _estimate, _key, _replay, _describe)

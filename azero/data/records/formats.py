@@ -1,0 +1,88 @@
+"""What an import has to know of a game's records: their files, which games are the same, and how
+they are replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from azero.config import find
+from azero.selfplay.trajectory import HostArray
+
+GROUP = 128
+"""Games replayed in one batch (`azero.games.batching.CHUNK`)."""
+MOVES_PER_CALL = 64
+"""Moves that a compiled program replays."""
+
+
+class Record(Protocol):
+    """The main line of one game as its file has it."""
+
+    @property
+    def name(self) -> str:
+        """Where it comes from: the file and the number of the game in it."""
+        ...
+
+    @property
+    def moves(self) -> Sequence[Any]:
+        """The moves, in the words of the format."""
+        ...
+
+    @property
+    def rewards(self) -> tuple[float, float] | None:
+        """Results of the first and the second mover: +1, -1 or 0; None if unknown."""
+        ...
+
+    @property
+    def is_resigned(self) -> bool:
+        """The record says that a player resigned."""
+        ...
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A replayed game up to the move that ends it by our rules."""
+
+    frames: HostArray
+    """uint32[T, F]: the positions before the moves."""
+    to_play: HostArray
+    """uint8[T]: who moves, 0 the first mover of the game, 1 the second."""
+    actions: HostArray
+    """int16[T]: the moves."""
+    problem: str
+    """What is wrong with it; "" if it is valid."""
+
+
+@dataclass(frozen=True)
+class RecordFormat:
+    """The records of one game."""
+
+    suffixes: tuple[str, ...]
+    """Of their files, compressed ones and archives included."""
+    read: Callable[[Path, list[str]], Iterator[Any]]
+    """(file, list for a line about each game that cannot be read) -> the records; raises ValueError
+    if the file cannot be read."""
+    estimate: Callable[[Path], int]
+    """File -> about how many games it has; 0 if it cannot be read."""
+    key: Callable[[Any], bytes]
+    """Record -> 16 bytes that are the same for the same game, whatever else differs."""
+    replay: Callable[[Any, Sequence[Any]], list[Replayed]]
+    """(rules, up to GROUP records) -> the games, replayed in one batch."""
+    describe: Callable[[Any, HostArray, int], tuple[str, str, str]]
+    """(rules, rows [T] of whole games, place) -> that position as text, whose move it is (Black),
+    and the move (D4)."""
+
+
+_FORMATS = {
+    "go": "azero.data.records.go_records:FORMAT",
+    "chess": "azero.data.records.chess_records:FORMAT",
+    "shogi": "azero.data.records.shogi_records:FORMAT",
+}
+
+
+def format_of(game: str) -> RecordFormat:
+    """Return the format of a game's records; `game` is that of `azero.data.records.filters`."""
+    found: RecordFormat = find(_FORMATS[game])
+    return found

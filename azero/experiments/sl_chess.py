@@ -1,0 +1,54 @@
+"""Chess learned from records on two CPU cores, with the pooled network:
+
+azero data import games.pgn --game chess --out data/chess
+python -m azero.experiments.sl_chess --data data/chess
+"""
+
+from azero.data.settings import ReplayConfig
+from azero.experiment import Experiment
+from azero.games.chess.settings import ChessConfig
+from azero.learn.settings import LearnerConfig
+from azero.match.settings import EvaluationConfig
+from azero.networks.settings import PooledConfig
+from azero.search.settings import PuctConfig
+from azero.settings import Config
+from azero.train.settings import CheckpointConfig, RunConfig
+
+EXPERIMENT = Experiment(
+    name="sl_chess",
+    title="chess learned from records on two CPU cores: does a small network predict the moves?",
+    config=Config(
+        game=ChessConfig(history=1),
+        network=PooledConfig(
+            blocks=5,
+            filters=64,
+            value_hidden=64,
+            train_dtype="float32",
+            inference_dtype="float32",
+        ),
+        # for playing with what was learned
+        search=PuctConfig(num_simulations=100, puct_form="alphazero", random_symmetry=False),
+        replay=ReplayConfig(symmetries=False),  # chess has none
+        learner=LearnerConfig(
+            batch_size=256,
+            steps_per_iteration=200,
+            optimiser="muon",
+            # one cycle over the run's 24,000 steps
+            learning_rate=((0, 2e-3), (14_400, 2e-3), (24_000, 1e-5)),
+            rate_between="linear",
+            warmup_steps=200,
+            l2=1e-2,
+            clip_norm=10.0,
+            value_weight=0.25,  # between AGZ's 0.01 for records and the 1.5 of the efficient set
+        ),
+        evaluation=EvaluationConfig(gate=False, every=10, validation_positions=10_000),
+        checkpoint=CheckpointConfig(every=5, keep=2),
+        run=RunConfig(iterations=120),
+    ),
+    learns_from="records",
+)
+
+if __name__ == "__main__":
+    from azero.train.main import main
+
+    main(EXPERIMENT)

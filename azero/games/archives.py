@@ -1,0 +1,166 @@
+"""Texts of recorded games in files: plain, compressed, in archives, and in archives inside of
+archives. Host side only."""
+
+from __future__ import annotations
+
+import io
+import lzma
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from azero.games.expanding import Budget, TooLargeError
+from azero.games.quoting import reason
+
+ARCHIVES = (".tar.gz", ".tgz", ".zip")
+"""Suffixes of archives."""
+Split = Callable[[IO[bytes]], Iterator[bytes]]
+"""Divides a stream into the texts that are held in memory one at a time."""
+_PIECE = 1 << 20
+_DEEPEST = 4
+"""Deepest nesting of archives; some archives contain themselves."""
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    RuntimeError,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+)
+"""Exceptions of reading damaged files, and (RuntimeError) files that are encrypted or compressed by
+an unknown method."""
+
+
+class Text(NamedTuple):
+    """A text of recorded games, or what is wrong with a member of an archive."""
+
+    name: str
+    """the file, and the nested members down to the text"""
+    content: bytes
+    problem: str = ""
+
+
+def with_compressed(suffixes: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the suffixes of files, those of the files compressed, and those of archives."""
+    return (*suffixes, *(f"{suffix}.gz" for suffix in suffixes), *ARCHIVES)
+
+
+def read_texts(path: Path, suffixes: tuple[str, ...], split: Split | None = None) -> Iterator[Text]:
+    """Yield the texts of a file; a member that cannot be read is yielded with its problem, and
+    reading continues.
+
+    Args:
+      path: the file.
+      suffixes: what the names of files of records end with, compressed ones and archives included
+        (`with_compressed`); others in archives are skipped.
+      split: divides a file into texts; None holds it in memory as one.
+
+    Raises:
+      ValueError: the file has another suffix, cannot be read, has no text in it, or expands to more
+        than `azero.games.expanding` allows.
+    """
+    if not path.name.lower().endswith(suffixes):
+        raise ValueError(
+            f"{path.name} is not a file of game records: the suffixes are {', '.join(suffixes)}"
+        )
+    reader = _Reader(suffixes, split)
+    try:
+        budget = Budget(path.name, path.stat().st_size)
+        yield from reader.texts(path.name, lambda: path.open("rb"), 0, budget)
+    except _UNREADABLE as error:
+        raise ValueError(f"cannot read {path}: {reason(error)}") from error
+
+
+def count_in_texts(path: Path, suffixes: tuple[str, ...], word: bytes) -> int:
+    """Return how often a word occurs in the texts of a file, which are read in pieces; 0 if it
+    cannot be read."""
+    try:
+        return sum(text.content.count(word) for text in read_texts(path, suffixes, _in_pieces))
+    except (ValueError, MemoryError):
+        return 0
+
+
+def _in_pieces(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield a stream in pieces that end with a line, if lines are not too long."""
+    while piece := file.read(_PIECE):
+        yield piece + file.readline(_PIECE)
+
+
+class _Reader(NamedTuple):
+    suffixes: tuple[str, ...]
+    split: Split | None
+
+    def texts(
+        self, name: str, open_file: Callable[[], IO[bytes]], depth: int, budget: Budget
+    ) -> Iterator[Text]:
+        kind = name.lower()
+        with open_file() as file:
+            if not kind.endswith(ARCHIVES):
+                stream = budget.gunzip(file) if kind.endswith(".gz") else file
+                parts = iter((budget.read(stream, name),)) if not self.split else self.split(stream)
+                yield from (Text(name, part) for part in parts)
+                return
+            if depth == _DEEPEST:
+                raise ValueError(
+                    f"{name} is an archive inside of {depth} others, which is too deep"
+                )
+            # Seeking back in a compressed stream would read it again, so a nested archive is held
+            # in memory.
+            whole = io.BytesIO(budget.read(file, name)) if depth else file
+            count = 0
+            for member, open_member in (
+                _of_zip(whole, budget) if kind.endswith(".zip") else _of_tar(whole, budget)
+            ):
+                budget.member()
+                if member.lower().endswith(self.suffixes):
+                    count += 1
+                    yield from self.member(f"{name}:{member}", open_member, depth + 1, budget)
+            if not count:
+                raise ValueError(
+                    f"there is no file of game records in {name} ({', '.join(self.suffixes)})"
+                )
+
+    def member(
+        self, name: str, open_file: Callable[[], IO[bytes]], depth: int, budget: Budget
+    ) -> Iterator[Text]:
+        try:
+            yield from self.texts(name, open_file, depth, budget)
+        except TooLargeError:
+            raise
+        except (ValueError, *_UNREADABLE) as error:
+            yield Text(name, b"", f"cannot be read: {reason(error)}")
+
+
+def _of_zip(file: IO[bytes], budget: Budget) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
+    with zipfile.ZipFile(file) as archive:
+        for member in archive.infolist():
+            if not member.is_dir():
+                yield member.filename, partial(_open_member, archive, member, budget)
+
+
+def _open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, budget: Budget) -> IO[bytes]:
+    return budget.counted(archive.open(member))
+
+
+def _of_tar(file: IO[bytes], budget: Budget) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
+    # As a stream, so that headers and skipped members are counted, too. tarfile keeps a list of the
+    # members, which is not needed.
+    is_packed = file.read(2) == b"\x1f\x8b"
+    file.seek(0)
+    with tarfile.open(fileobj=budget.gunzip(file) if is_packed else file, mode="r|") as archive:
+        while (member := archive.next()) is not None:
+            archive.members.clear()  # type: ignore[attr-defined]
+            content = archive.extractfile(member) if member.isreg() else None
+            if content is None:
+                budget.member()
+            else:
+                yield member.name, partial(_as_it_is, content)
+
+
+def _as_it_is(content: IO[bytes]) -> IO[bytes]:
+    return content
