@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,14 +10,20 @@ from typing import cast
 
 import numpy as np
 
-from azero.data.records.formats import GROUP, RecordFormat, Replayed
+from azero.data.records.formats import RecordFormat, Replayed
 from azero.data.records.piece_replaying import Line, replay
 from azero.games.archives import count_in_texts
 from azero.games.chess.fen import START
-from azero.games.chess.pgn import SUFFIXES, PgnText, read_moves
+from azero.games.chess.pgn import SUFFIXES, PgnText, check_start, read_moves
 from azero.games.chess.rules import Chess
 from azero.games.chess.san import encode_san, fitting_actions
-from azero.games.chess.text import board_of_frame, format_diagram, format_san, parse_san
+from azero.games.chess.text import (
+    board_of_fen,
+    board_of_frame,
+    format_diagram,
+    format_san,
+    parse_san,
+)
 from azero.games.game import Game
 from azero.games.quoting import shorten
 from azero.selfplay.trajectory import HostArray
@@ -34,22 +41,22 @@ def _key(record: PgnText) -> bytes:
 
 
 def _replay(game: Chess, records: Sequence[PgnText]) -> list[Replayed]:
-    problems = [_start_problem(record) for record in records]
+    problems = [_start_problem(record.fen, record.tags.get("Variant", "")) for record in records]
     fens = [
         START if problem else record.fen for record, problem in zip(records, problems, strict=True)
     ]
     codes = [[encode_san(move) for move in record.moves] for record in records]
-    starts = game.from_positions(fens + [START] * (GROUP - len(fens)))
-    lines = replay(cast(Game, game), fitting_actions, starts, codes)
+    lines = replay(cast(Game, game), fitting_actions, fens, codes)
     return [
         Replayed(line.frames, line.to_play, line.actions, problem or _problem(record, line))
         for record, line, problem in zip(records, lines, problems, strict=True)
     ]
 
 
-def _start_problem(record: PgnText) -> str:
+@functools.lru_cache(maxsize=4096)
+def _start_problem(fen: str, variant: str) -> str:
     try:
-        record.start()
+        check_start(fen, variant)
     except ValueError as error:
         return shorten(error)
     return ""
@@ -61,7 +68,7 @@ def _problem(record: PgnText, line: Line) -> str:
     count = len(line.actions)
     if count == len(record.moves) or (line.is_over and count):
         return ""
-    board = record.start()
+    board = board_of_fen(record.fen)
     for action in line.actions:
         board = board.after(int(action))
     try:

@@ -13,6 +13,7 @@ import numpy as np
 
 from azero.data.records.formats import GROUP, MOVES_PER_CALL
 from azero.games.game import Game
+from azero.games.positions import ReadsPositions
 from azero.selfplay.trajectory import HostArray
 from azero.types import Array, PyTree
 
@@ -37,17 +38,17 @@ class Line(NamedTuple):
 def replay(
     game: Game,
     fitting: Fitting,
-    starts: PyTree,
+    starts: Sequence[str],
     codes: Sequence[Sequence[tuple[int, ...]]],
 ) -> list[Line]:
-    """Return up to GROUP games from the states `starts` [GROUP, ...], each up to its end by the
-    rules, or before the first move whose code does not fit exactly one legal action. A game has at
-    least one code."""
+    """Return up to GROUP games from positions in FEN or SFEN, each up to its end by the rules, or
+    before the first move whose code does not fit exactly one legal action. A game has at least one
+    code."""
     length = -(-max(map(len, codes)) // MOVES_PER_CALL) * MOVES_PER_CALL
     table = np.zeros((length, GROUP, len(codes[0][0])), np.int32)
     for column, line in enumerate(codes):
         table[: len(line), column] = line
-    states, parts = starts, []
+    states, parts = _states(game, starts), []
     for first in range(0, length, MOVES_PER_CALL):
         states, part = _play(game, fitting, states, table[first : first + MOVES_PER_CALL])
         parts.append(jax.tree.map(np.asarray, part))
@@ -70,6 +71,15 @@ def replay(
     return lines
 
 
+def _states(game: Game, starts: Sequence[str]) -> PyTree:
+    """Return the states of GROUP positions; equal ones, of which there are many, are read once."""
+    assert isinstance(game, ReadsPositions)
+    numbers = {line: number for number, line in enumerate(dict.fromkeys(starts))}
+    places = np.zeros(GROUP, np.int64)
+    places[: len(starts)] = [numbers[line] for line in starts]
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[places], game.from_positions(list(numbers)))
+
+
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _play(
     game: Game, fitting: Fitting, states: PyTree, codes: Array
@@ -85,7 +95,7 @@ def _play(
         is_over, frame = game.is_terminal(state), game.pack_frame(state)
         fits = game.legal_action_mask(state) & fitting(frame, code)
         is_played = ~is_over & (fits.sum(dtype=jnp.int32) == 1)
-        action = jnp.argmax(fits).astype(jnp.int32)
+        action = (fits * jnp.arange(game.num_actions, dtype=jnp.int32)).sum(dtype=jnp.int32)
         after = jax.tree.map(
             lambda new, old: jnp.where(is_played, new, old), game.step(state, action), state
         )

@@ -10,7 +10,7 @@ from typing import cast
 import jax.numpy as jnp
 import numpy as np
 
-from azero.data.records.formats import GROUP, RecordFormat, Replayed
+from azero.data.records.formats import RecordFormat, Replayed
 from azero.data.records.piece_replaying import Line, replay
 from azero.games.archives import read_texts
 from azero.games.game import Game
@@ -18,7 +18,6 @@ from azero.games.shogi.moves import NUM_ACTIONS
 from azero.games.shogi.record_files import SUFFIXES, read_moves
 from azero.games.shogi.records import ShogiGame
 from azero.games.shogi.rules import Shogi
-from azero.games.shogi.sfen import START
 from azero.games.shogi.text import board_of_frame, board_of_sfen, format_diagram, format_usi
 from azero.selfplay.trajectory import HostArray
 from azero.types import Array
@@ -46,8 +45,7 @@ def _one_action(frame: Array, code: Array) -> Array:
 
 
 def _replay(game: Shogi, records: Sequence[ShogiGame]) -> list[Replayed]:
-    sfens = [record.sfen for record in records]
-    starts = game.from_positions(sfens + [START] * (GROUP - len(sfens)))
+    starts = [record.sfen for record in records]
     codes = [[(action,) for action in record.actions] for record in records]
     lines = replay(cast(Game, game), _one_action, starts, codes)
     return [

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from azero.games.archives import read_texts, with_compressed
-from azero.games.chess.text import START, ChessBoard, board_of_fen, format_san, parse_san
+from azero.games.chess.text import START, board_of_fen, format_san, parse_fen, parse_san
 from azero.games.expanding import TooLargeError
 from azero.games.quoting import shorten
 
@@ -84,16 +84,6 @@ class PgnText:
         )
         return white, black
 
-    def start(self) -> ChessBoard:
-        """Return the first position.
-
-        Raises:
-          ValueError: it is not a position of chess, or the game has other rules.
-        """
-        if (variant := self.tags.get("Variant", "")).strip().lower() not in VARIANTS:
-            raise ValueError(f"the variant {variant!r} has other rules than chess")
-        return board_of_fen(self.fen)
-
     def play(self) -> tuple[int, ...]:
         """Return the moves as actions (`azero.games.chess.moves`).
 
@@ -103,7 +93,8 @@ class PgnText:
         """
         actions, place = [], self.name
         try:
-            board = self.start()
+            check_start(self.fen, self.tags.get("Variant", ""))
+            board = board_of_fen(self.fen)
             for move in self.moves:
                 place = f"{self.name}, move {board.plies // 2 + 1}"
                 if move in NULL_MOVES:
@@ -132,6 +123,17 @@ class PgnGame:
     comments: tuple[str, ...] = ()
     """of the moves, "" where there is none; those before the first move and in variations are
     left out"""
+
+
+def check_start(fen: str, variant: str) -> None:
+    """Check the first position of a game, and its tag Variant.
+
+    Raises:
+      ValueError: it is not a position of chess, or the game has other rules.
+    """
+    if variant.strip().lower() not in VARIANTS:
+        raise ValueError(f"the variant {variant!r} has other rules than chess")
+    parse_fen(fen)
 
 
 def read_games(path: str | Path) -> Iterator[PgnGame]:

@@ -61,13 +61,15 @@ def encode_san(san: str) -> tuple[int, ...]:
 def fitting_actions(frame: Array, code: Array) -> Array:
     """Return bool[4672]: the actions that a move's code int32[CODE_WORDS] may mean in the position
     of frame uint32[FRAME_WORDS], legal or not."""
-    kind, goal, file, rank, becomes, castles = code
+    kind, goal, file, rank, becomes, castles = code.astype(jnp.int8)
     is_black = (facts(frame[FRAME_WORDS - 1]).plies & 1).astype(bool)
-    mirrored = jnp.where(is_black & (castles != 1), 56, 0)
+    mirrored = jnp.where(is_black & (castles != 1), jnp.int8(56), jnp.int8(0))
     kinds = jnp.where(is_black, _kinds(frame).reshape(8, 8)[::-1].reshape(64), _kinds(frame))
     kinds = kinds[:, None]
     start, goals, promotions, sideways = _tables()
-    becoming = jnp.where((kinds == PAWN) & (promotions == 0) & (goals >= 56), QUEEN, promotions)
+    becoming = jnp.where(
+        (kinds == PAWN) & (promotions == 0) & (goals >= 56), jnp.int8(QUEEN), promotions
+    )
     is_castling = (kinds == KING) & sideways
     fits = (
         ((kind == ANY) | (kinds == kind))
@@ -81,20 +83,20 @@ def fitting_actions(frame: Array, code: Array) -> Array:
 
 
 def _kinds(frame: Array) -> Array:
-    """Return int32[64], the codes of the kinds of the pieces from a1."""
+    """Return int8[64], the codes of the kinds of the pieces from a1."""
     squares = jnp.arange(64, dtype=jnp.int32)
     shifts = (squares % 32).astype(jnp.uint32)
     planes = [
-        (jnp.where(squares < 32, frame[low], frame[low + 1]) >> shifts & 1).astype(jnp.int32)
+        (jnp.where(squares < 32, frame[low], frame[low + 1]) >> shifts & 1).astype(jnp.int8)
         for low in (2, 4, 6)
     ]
     return planes[0] + 2 * planes[1] + 4 * planes[2]
 
 
 def _tables() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the start int32[64, 1] of the actions, their goals [64, 73], the kinds of their
+    """Return the start int8[64, 1] of the actions, their goals [64, 73], the kinds of their
     underpromotions [1, 73], and whether they go two squares sideways, bool[1, 73]."""
-    planes = np.array(moves.plane_moves(), np.int32)
-    start = np.arange(64, dtype=np.int32)[:, None]
+    planes = np.array(moves.plane_moves(), np.int8)
+    start = np.arange(64, dtype=np.int8)[:, None]
     goals = start + 8 * planes[:, 1] + planes[:, 0]
     return start, goals, planes[None, :, 2], (abs(planes[:, 0]) == 2) & (planes[:, 1] == 0)
