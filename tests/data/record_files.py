@@ -10,12 +10,14 @@ from pathlib import Path
 
 from azero.data.records.dataset import Dataset
 from azero.data.records.filters import Filters, Fractions
+from azero.data.records.formats import format_of
 from azero.data.records.human import find_records, import_games
 from azero.data.records.recorded import ImportTally
-from azero.games.go.sgf import SUFFIXES
 
 EXPERT = Path(__file__).parent / "records" / "expert9.sgf"
 """24 games of KataGo, 9x9, Tromp-Taylor."""
+STOCKFISH = Path(__file__).parent / "records" / "stockfish.pgn"
+"""8 games of Stockfish, from positions after random moves."""
 GAME = "(;GM[1]SZ[9]RE[B+R]BR[9d]WR[8d];B[ee];W[cc];B[gg];W[gc])"
 FILTERS = Filters(size=(9,), suicide=True)
 HALVES = Fractions(validation=0.25, test=0.25)
@@ -26,7 +28,9 @@ def import_to(
 ) -> tuple[Dataset, ImportTally]:
     """Import all of `paths`."""
     dataset, tally = Dataset.create(directory, filters, fractions), ImportTally()
-    for _ in import_games(find_records(paths, SUFFIXES, tally), dataset, tally):
+    for _ in import_games(
+        find_records(paths, format_of(filters.game).suffixes, tally), dataset, tally
+    ):
         pass
     return dataset, tally
 

@@ -1,6 +1,7 @@
 """Games of a run as a data set: positions with the policies of their searches."""
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,13 +17,14 @@ from azero.experiment import load
 from azero.games.go.settings import GoConfig
 from azero.selfplay.targets import policy_room, words_of
 from azero.selfplay.trajectory import Games
+from azero.settings import Config
 
 GAMES, MOVES = 40, 4
 CONFIG = dataclasses.replace(load("go5").config, game=GoConfig(size=(5,), komi=0.5))
 BOARD = CONFIG.game.build()
 
 
-def games_of(number: int, draw: np.random.Generator) -> Games:
+def games_of(number: int, draw: np.random.Generator, frame_words: int) -> Games:
     """Return games whose positions have policy targets of one to three moves; every fourth has
     none."""
     rows = GAMES * MOVES
@@ -33,7 +35,7 @@ def games_of(number: int, draw: np.random.Generator) -> Games:
     )
     half = np.zeros(rows, np.float16)
     return Games(
-        frame=draw.integers(0, 1 << 25, (rows, BOARD.frame_words)).astype(np.uint32),
+        frame=draw.integers(0, 1 << 25, (rows, frame_words)).astype(np.uint32),
         to_play=np.tile([0, 1], rows // 2).astype(np.uint8),
         action=draw.integers(0, 26, rows).astype(np.int16),
         policy_count=counts,
@@ -55,16 +57,20 @@ def games_of(number: int, draw: np.random.Generator) -> Games:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A run with two shards in its replay, and its games."""
-    workdir, draw = tmp_path_factory.mktemp("run"), np.random.default_rng(0)
-    write_config(workdir, CONFIG)
+    workdir = tmp_path_factory.mktemp("run")
+    return workdir, write_run(workdir, CONFIG)
+
+
+def write_run(workdir: Path, config: Config) -> list[Games]:
+    draw, game = np.random.default_rng(0), config.game.build()
+    write_config(workdir, config)
     (workdir / "replay").mkdir()
-    played = [games_of(number, draw) for number in range(2)]
+    played = [games_of(number, draw, game.frame_words) for number in range(2)]
     for number, games in enumerate(played):
-        facts = {"game": "go", "shard": number, "process": 0}
+        facts = {"game": game.name, "shard": number, "process": 0}
         path = shard_path(workdir / "replay", 0, number)
-        room = policy_room(BOARD)
-        write_shard(path, pack_positions(games, room), pack_games(games), facts)
-    return workdir, played
+        write_shard(path, pack_positions(games, policy_room(game)), pack_games(games), facts)
+    return played
 
 
 def words_by_frame(frames, starts, counts, words) -> dict[bytes, list[int]]:
@@ -113,6 +119,20 @@ def test_the_newest_games_alone(run, tmp_path):
     frames = np.concatenate([data.rows(split)["frame"] for split in SPLITS])
     newest = {frame.tobytes() for frame in played[1].frame}
     assert newest < {frame.tobytes() for frame in frames} and len(frames) == (GAMES + 3) * MOVES
+
+
+@pytest.mark.parametrize("game", ["chess", "shogi"])
+def test_games_of_chess_and_shogi(game, tmp_path):
+    config = load(game).config
+    (tmp_path / "run").mkdir()
+    played = write_run(tmp_path / "run", config)
+    assert export_searches(tmp_path / "run", tmp_path / "out") == 2 * GAMES
+    data, board = Dataset.open(tmp_path / "out"), config.game.build()
+    assert (data.game().name, data.game().max_moves) == (board.name, board.max_moves)
+    frames = {row.tobytes() for split in SPLITS for row in data.rows(split)["frame"]}
+    assert frames == {frame.tobytes() for games in played for frame in games.frame}
+    replay = data.open_split("train", board, ReplayConfig())
+    assert replay.sample(0, 0, 8).policy.shape[0] == 8
 
 
 def test_what_cannot_be_a_data_set_is_said(run, tmp_path):

@@ -12,7 +12,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from record_files import EXPERT, import_to
+from record_files import EXPERT, STOCKFISH, import_to
 from rich.console import Console
 
 from azero.checkpoint import (
@@ -24,6 +24,7 @@ from azero.checkpoint import (
 )
 from azero.commands.accuracy import evaluate_accuracy
 from azero.config import load_overlay
+from azero.data.records.filters import Filters, Fractions
 from azero.data.records.requests import AccuracyRequest
 from azero.experiment import load
 from azero.networks.settings import Rollout2016Config
@@ -66,9 +67,17 @@ def tiny(iterations: int) -> Config:
     )
 
 
-def learn(config: Config, workdir: Path, data: Path, console: Console | None = None) -> int:
+def learn(
+    config: Config,
+    workdir: Path,
+    data: Path,
+    console: Console | None = None,
+    experiment: str = "sl9",
+) -> int:
     make_stage = functools.partial(make_supervised_stage, data)
-    return run_experiment(load("sl9"), config, workdir, make_stage, console or Console(quiet=True))
+    return run_experiment(
+        load(experiment), config, workdir, make_stage, console or Console(quiet=True)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -205,6 +214,38 @@ def test_accuracy_as_tables(workdir, capsys, monkeypatch):
     evaluate_accuracy(AccuracyRequest((str(workdir),), EXPERT, number=2, paper=True))
     printed = capsys.readouterr().out
     assert "top-1 % (95%)" in printed and "1-10" in printed and "60.4" in printed
+
+
+def test_chess_learns_from_its_records(data, workdir, tmp_path, capsys):
+    chess = load("sl_chess").config
+    small = tiny(3)
+    config = dataclasses.replace(
+        chess,
+        network=chess.network.replace(blocks=1, filters=8, value_hidden=8, convolution="xla"),
+        learner=dataclasses.replace(
+            chess.learner, batch_size=32, steps_per_iteration=10, warmup_steps=5
+        ),
+        evaluation=small.evaluation,
+        checkpoint=small.checkpoint,
+        run=small.run,
+    )
+    everything = Fractions(validation=0.0, test=0.0)
+    games, tally = import_to(
+        tmp_path / "set", STOCKFISH, filters=Filters("chess"), fractions=everything
+    )
+    assert tally.games["train"] == 8
+    with pytest.raises(ValueError, match=r"games of chess on \(8, 8\), not of go on \(9, 9\)"):
+        learn(tiny(1), tmp_path / "go", games.directory)
+    with pytest.raises(ValueError, match=r"games of go on \(9, 9\), not of chess"):
+        learn(config, tmp_path / "other", data, experiment="sl_chess")
+    assert learn(config, tmp_path / "run", games.directory, experiment="sl_chess") == 0
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").open()]
+    assert rows[-1]["policy_loss"] < rows[0]["policy_loss"] - 0.2
+    evaluate_accuracy(AccuracyRequest((str(tmp_path / "run"),), STOCKFISH, json=True))
+    found = json.loads(capsys.readouterr().out)
+    assert found["positions"] == tally.positions["train"] and found["top1"][0] > 0
+    with pytest.raises(ValueError, match="different games or board sizes"):
+        evaluate_accuracy(AccuracyRequest((str(tmp_path / "run"), str(workdir)), STOCKFISH))
 
 
 def test_errors_are_lines(workdir, data, tmp_path, capsys):

@@ -14,7 +14,7 @@ from azero.data.records.formats import RecordFormat, Replayed
 from azero.data.records.piece_replaying import Line, replay
 from azero.games.archives import count_in_texts
 from azero.games.chess.fen import START
-from azero.games.chess.pgn import SUFFIXES, PgnText, check_start, read_moves
+from azero.games.chess.pgn import SUFFIXES, PgnGame, check_start, read_moves
 from azero.games.chess.rules import Chess
 from azero.games.chess.san import encode_san, fitting_actions
 from azero.games.chess.text import (
@@ -33,14 +33,14 @@ def _estimate(path: Path) -> int:
     return count_in_texts(path, SUFFIXES, b"[Event ")
 
 
-def _key(record: PgnText) -> bytes:
+def _key(record: PgnGame) -> bytes:
     """Return the digest of the first position and the moves; annotations do not count."""
     digest = hashlib.blake2b(" ".join(record.fen.split()[:4]).encode(), digest_size=16)
     digest.update(np.asarray([encode_san(move) for move in record.moves], ">i2").tobytes())
     return digest.digest()
 
 
-def _replay(game: Chess, records: Sequence[PgnText]) -> list[Replayed]:
+def _replay(game: Chess, records: Sequence[PgnGame]) -> list[Replayed]:
     problems = [_start_problem(record.fen, record.tags.get("Variant", "")) for record in records]
     fens = [
         START if problem else record.fen for record, problem in zip(records, problems, strict=True)
@@ -62,7 +62,7 @@ def _start_problem(fen: str, variant: str) -> str:
     return ""
 
 
-def _problem(record: PgnText, line: Line) -> str:
+def _problem(record: PgnGame, line: Line) -> str:
     """Return why the moves could not be played to their end; "" if they were, or the game was
     over."""
     count = len(line.actions)

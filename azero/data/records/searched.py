@@ -5,17 +5,15 @@ from __future__ import annotations
 
 from hashlib import sha256
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 
 from azero.data.records.dataset import Dataset
-from azero.data.records.filters import SPLITS, Filters, Fractions
+from azero.data.records.filters import GAMES, SPLITS, Filters, Fractions
 from azero.data.run_files import read_config
 from azero.data.shard import Positions, read_replay, row_dtype, with_margin
-from azero.games.game import Game
-from azero.games.go.rules import Go
 from azero.games.go.settings import GoConfig
+from azero.games.settings import GameConfig
 from azero.selfplay.targets import policy_room, spans
 from azero.selfplay.trajectory import HostArray
 
@@ -34,27 +32,18 @@ def export_searches(workdir: Path, out: Path, last: int | None = None) -> int:
       The number of games.
 
     Raises:
-      ValueError: it is no run of Go, its games have komis of their own, there are no games, or the
-        directory has a data set.
+      ValueError: it is a run of another game than GAMES, its games have komis of their own, there
+        are no games, or the directory has a data set.
       DamagedFileError: a shard is damaged.
       StorageError: the disk is full or cannot be written to.
     """
     config = read_config(workdir)
-    rules, board = config.game, config.game.build()
-    if not isinstance(rules, GoConfig) or not isinstance(board, Go):
-        raise ValueError(f"{workdir} plays {rules.name}; data sets are of go")
-    if board.shows_komi:
-        raise ValueError(
-            f"the games of {workdir} have komis of their own (game.planes {board.num_planes}), "
-            "which a data set does not keep"
-        )
-    game = cast(Game, board)
+    filters, game = _filters(workdir, config.game), config.game.build()
     shards = list(read_replay(workdir, game, config.learner.needs_auxiliary_targets))
     total = sum(len(games) for _, _, games in shards)
     left_out = max(0, total - last) if last is not None else 0
     if total <= left_out:
         raise ValueError(f"{workdir} has no games in its replay")
-    filters = Filters(size=rules.size, superko=rules.superko, suicide=rules.suicide)
     dataset = Dataset.create(out, filters, _FRACTIONS, has_searches=True)
     if any(dataset.shards(split) for split in SPLITS):
         raise ValueError(f"{out} holds a data set; take another directory, or delete it")
@@ -71,6 +60,20 @@ def export_searches(workdir: Path, out: Path, last: int | None = None) -> int:
                 dataset.append_packed(split, part, games[chosen], names)
                 count += len(names)
     return count
+
+
+def _filters(workdir: Path, rules: GameConfig) -> Filters:
+    """Return the settings of the data set of a run's games."""
+    if not isinstance(rules, GoConfig):
+        if rules.name not in GAMES:
+            raise ValueError(f"{workdir} plays {rules.name}; data sets are of {', '.join(GAMES)}")
+        return Filters(rules.name, max_moves=rules.build().max_moves)  # type: ignore[arg-type]
+    if rules.build().shows_komi:
+        raise ValueError(
+            f"the games of {workdir} have komis of their own (game.planes {rules.planes}), "
+            "which a data set does not keep"
+        )
+    return Filters(size=rules.size, superko=rules.superko, suicide=rules.suicide)
 
 
 def _splits(rows: HostArray, games: HostArray) -> HostArray:

@@ -3,6 +3,7 @@ Host side only."""
 
 from __future__ import annotations
 
+import functools
 import io
 import re
 import textwrap
@@ -47,13 +48,14 @@ thousands."""
 
 
 @dataclass(frozen=True)
-class PgnText:
-    """The main line of one game as it is written: its moves have not been played."""
+class PgnGame:
+    """The main line of one game."""
 
     name: str
     """source: the file and the number of the game in it"""
     tags: Mapping[str, str]
     moves: tuple[str, ...]
+    """as they are written"""
     comments: tuple[str, ...]
     """of the moves, "" where there is none; those before the first move and in variations are
     left out"""
@@ -84,8 +86,9 @@ class PgnText:
         )
         return white, black
 
-    def play(self) -> tuple[int, ...]:
-        """Return the moves as actions (`azero.games.chess.moves`).
+    @functools.cached_property
+    def actions(self) -> tuple[int, ...]:
+        """The moves as actions (`azero.games.chess.moves`).
 
         Raises:
           ValueError: the first position or a move is not valid; the name and the number of the move
@@ -105,24 +108,6 @@ class PgnText:
         except ValueError as error:
             raise ValueError(f"{place}: {shorten(error)}") from error
         return tuple(actions)
-
-
-@dataclass(frozen=True)
-class PgnGame:
-    """The main line of one game."""
-
-    name: str
-    """source: the file and the number of the game in it"""
-    tags: Mapping[str, str]
-    fen: str
-    """start position"""
-    actions: tuple[int, ...]
-    """as in `azero.games.chess.moves`"""
-    result: str
-    """1-0, 0-1, 1/2-1/2, or * for an unknown one; that of the tag where the moves end without"""
-    comments: tuple[str, ...] = ()
-    """of the moves, "" where there is none; those before the first move and in variations are
-    left out"""
 
 
 def check_start(fen: str, variant: str) -> None:
@@ -149,7 +134,7 @@ def read_games(path: str | Path) -> Iterator[PgnGame]:
         yield from parse_games(decode(content), name)
 
 
-def read_moves(path: Path, skipped: list[str]) -> Iterator[PgnText]:
+def read_moves(path: Path, skipped: list[str]) -> Iterator[PgnGame]:
     """Yield the games of a file (see `read_games`) of any size without playing their moves;
     `skipped` gets a line for every game, or file in an archive, that cannot be read.
 
@@ -212,10 +197,11 @@ def parse_games(content: str, name: str) -> Iterator[PgnGame]:
         number of the game and the line are quoted.
     """
     for game in parse_texts(content, name):
-        yield PgnGame(game.name, game.tags, game.fen, game.play(), game.result, game.comments)
+        _ = game.actions  # raises if a move is not legal
+        yield game
 
 
-def parse_texts(content: str, name: str, first: int = 1) -> Iterator[PgnText]:
+def parse_texts(content: str, name: str, first: int = 1) -> Iterator[PgnGame]:
     """Yield the games of PGN text without playing their moves; the number of the first is `first`.
 
     Raises:
@@ -226,11 +212,11 @@ def parse_texts(content: str, name: str, first: int = 1) -> Iterator[PgnText]:
     moves: list[tuple[str, str]] = []
     depth, number, place = 0, first, 0
 
-    def finish(result: str) -> PgnText:
+    def finish(result: str) -> PgnGame:
         if result == "*" and (stated := tags.get("Result", "")) in RESULTS.values():
             result = stated
         words, comments = zip(*moves, strict=True) if moves else ((), ())
-        return PgnText(f"{name} game {number}", tags, words, comments, result)
+        return PgnGame(f"{name} game {number}", tags, words, comments, result)
 
     content = re.sub(r"\r\n?", "\n", content)  # a comment may end with the line
     while place < len(content):
