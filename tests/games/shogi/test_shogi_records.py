@@ -235,6 +235,10 @@ def test_other_ways_to_write_kif() -> None:
         ("まで2手で千日手", "draw", "千日手"),
         ("まで2手で投了", "white", "投了"),
         ("まで2手で封じ手", "", ""),
+        ("3 不戦敗\nまで2手で後手の勝ち", "white", "不戦敗"),
+        ("3 時間切れ (0:10/00:10:00)\nまで2手で後手の勝ち", "white", "時間切れ"),
+        ("3 中断\nまで2手で中断", "", "中断"),
+        ("3 投了\nまで2手で先手の勝ち", "white", "投了"),
     ],
 )
 def test_the_line_under_the_moves_may_have_the_result(line: str, winner: str, ending: str) -> None:
