@@ -27,7 +27,7 @@ from azero.games.diagrams import diagram_rows, format_ranks
 
 __all__ = ["MAX_FULL_MOVES", "START", "ChessBoard", "board_of_fen", "board_of_state", "parse_fen"]
 
-_SAN = re.compile(r"([KQRBN])?([a-h])?([1-8])?[x-]?([a-h][1-8])(?:=?([QRBNqrbn]))?")
+_SAN = re.compile(r"([PKQRBN])?([a-h])?([1-8])?[x-]?([a-h][1-8])(?:=?([QRBNqrbn]))?")
 
 
 @dataclass(frozen=True)

@@ -154,6 +154,8 @@ def test_results(result: str, rewards: tuple[float, float] | None, margin: float
         (b"(;SZ[5:];B[aa])", "game: bad SZ"),
         (b"(;SZ[5];B[aa]];W[bb])", "game: '\\];W"),
         (b"(;GM[2];B[aa])", r"GM\[2\] is not Go"),
+        (b"(;gm[1]sz[5];b[aa])", "game: property gm has no capital letters"),
+        (b"(;sz[5];B[aa])", "game: property sz has no capital letters"),
         (b"(;SZ[5]AB[ff];B[aa])", r"\[ff\] is not a point"),
         (b"(;SZ[5]AB[aa:bb:cc];B[aa])", "is not a point to set up"),
     ],
