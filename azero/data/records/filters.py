@@ -11,7 +11,8 @@ from azero.games.go.sgf import GameRecord
 
 SPLITS = ("train", "validation", "test")
 """Names of the parts of a data set, and of their directories."""
-_RANK = re.compile(r"\s*(\d{1,2})\s*(k|d|p|级|級|段)", re.IGNORECASE)
+_RANK = re.compile(r"\s*(P?)(\d{1,2})\s*(k|d|p|级|級|급|段|단)", re.IGNORECASE)
+"""As servers write it; the Fox server has a P before the dan of professionals, as in P9段."""
 _FIRST_DAN, _FIRST_PROFESSIONAL = 0, 9
 """Offsets added to the dan rank of amateurs (1 to 9) and of professionals."""
 
@@ -133,7 +134,7 @@ def parse_rank(text: str) -> int | None:
     found = _RANK.match(text)
     if not found:
         return None
-    number, kind = int(found.group(1)), found.group(2).lower()
-    if kind in "k级級":
+    professional, number, kind = found.group(1), int(found.group(2)), found.group(3).lower()
+    if kind in "k级級급":
         return 1 - number
-    return number + (_FIRST_PROFESSIONAL if kind == "p" else _FIRST_DAN)
+    return number + (_FIRST_PROFESSIONAL if professional or kind == "p" else _FIRST_DAN)
