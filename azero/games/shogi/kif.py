@@ -55,7 +55,7 @@ SPECIAL_MOVES = {
 illegal."""
 
 VERDICTS = {word: csa.VERDICTS.get(move, "") for word, move in SPECIAL_MOVES.items()}
-VERDICTS |= {"反則勝ち": "mover"}
+VERDICTS |= {"反則勝ち": "mover", "不戦勝": "mover", "不戦敗": "opponent"}
 """Winner by last word, as `csa.VERDICTS`; other words leave it open."""
 
 FACTS = {
@@ -68,15 +68,20 @@ FACTS = {
 """Names of headers in CSA."""
 
 _NAMES = "|".join(sorted(_LETTERS, key=len, reverse=True))
+_SIDE = "[▲△▼▽☗☖]?"
+"""The mark of the side, which a move may begin with; whose move it is follows from the game."""
 _ROW = re.compile(r"\s*([0-9]+)\s+(.*?)\s*(?:\(\s*[0-9]+:[0-9:/ ]+\))?\s*\+?\s*$")
 _MOVE = re.compile(
-    rf"(?:([{DIGITS}])([{NUMERALS}])|同\s*)({_NAMES})(?:(打)|(成|不成)?\(([0-9])([0-9])\))"
+    rf"{_SIDE}(?:([{DIGITS}])([{NUMERALS}])|同\s*)({_NAMES})\s*"
+    r"(?:(打)|(成|不成)?\(([0-9])([0-9])\))"
 )
+_HEADER = re.compile(r"([^：:]+)[：:](.*)")
+"""A fact before the moves; some programs write the colon in half width."""
 _RESULT = re.compile(
     r"まで、?\s*\d+手で(?:\w*により)?(?:(先手|後手|下手|上手)の\w*?(勝ち|負け)|(\w+))"
 )
 """The line under the moves; it has the result where the last row of the moves leaves it open."""
-_LIKE_A_MOVE = re.compile(rf"[{DIGITS}同]|.*(?:打|\([0-9]+\))$")
+_LIKE_A_MOVE = re.compile(rf"{_SIDE}[{DIGITS}同]|.*(?:打|\([0-9]+\))$")
 """What cannot be the word that ends a game."""
 _KI2_MOVES = ("▲", "△", "☗", "☖")
 """How a line of moves begins in KI2."""
@@ -153,6 +158,8 @@ class _Reader:
             self.line.comment(row[1:])
         if row[:1] in ("#", "*", "&", ""):
             return
+        if (self.ending or self.winner) and _ROW.match(row):
+            raise ValueError("another game begins after the end of one; a KIF file has one game")
         if self.ending:
             self.result(row)
         elif row.startswith(_KI2_MOVES):
@@ -167,8 +174,8 @@ class _Reader:
         elif match := _ROW.match(row):
             self.is_kif = True
             self.move(match[2])
-        elif "：" in row and self.line is None:
-            self.header(*row.split("：", 1))
+        elif self.line is None and (match := _HEADER.match(row)):
+            self.header(*match.groups())
         else:
             self.result(row)
 
