@@ -145,6 +145,12 @@ def test_the_statements_of_csa_may_stand_on_one_line() -> None:
     assert names(START, line.actions) == ["7g7f", "3c3d"]
 
 
+def test_a_comment_of_csa_may_stand_behind_a_move() -> None:
+    (game,) = csa.parse_games("PI\n+\n+7776FU,T1,'v=0.25,r=0.5,32\n-3334FU, 'two\n'three\n", "here")
+    assert names(START, game.actions) == ["7g7f", "3c3d"]
+    assert game.comments == ("v=0.25,r=0.5,32", "two three")
+
+
 KIF_DIAGRAM = """後手の持駒：金　銀　桂　歩五
   ９ ８ ７ ６ ５ ４ ３ ２ １
 +---------------------------+
