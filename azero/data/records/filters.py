@@ -11,7 +11,8 @@ from azero.games.go.sgf import GameRecord
 
 SPLITS = ("train", "validation", "test")
 """Names of the parts of a data set, and of their directories."""
-_RANK = re.compile(r"\s*(P?)(\d{1,2})\s*(k|d|p|级|級|급|段|단)", re.IGNORECASE)
+_NUMERALS = "初一二三四五六七八九"
+_RANK = re.compile(rf"\s*(P?)(\d{{1,2}}|[{_NUMERALS}])\s*(k|d|p|级|級|급|段|단)", re.IGNORECASE)
 """As servers write it; the Fox server has a P before the dan of professionals, as in P9段."""
 _FIRST_DAN, _FIRST_PROFESSIONAL = 0, 9
 """Offsets added to the dan rank of amateurs (1 to 9) and of professionals."""
@@ -134,7 +135,9 @@ def parse_rank(text: str) -> int | None:
     found = _RANK.match(text)
     if not found:
         return None
-    professional, number, kind = found.group(1), int(found.group(2)), found.group(3).lower()
+    professional, text, kind = found.groups()
+    number = max(1, _NUMERALS.index(text)) if text in _NUMERALS else int(text)
+    kind = kind.lower()
     if kind in "k级級급":
         return 1 - number
     return number + (_FIRST_PROFESSIONAL if professional or kind == "p" else _FIRST_DAN)
