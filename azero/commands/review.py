@@ -65,6 +65,7 @@ def analyze(
     if as_json:
         for row in review_rows(review):
             print(json.dumps(row))
+    _say(console, [f"the review ends early: {review.stopped}"] if review.stopped else [])
     if stem is not None:
         _write(review, stem, thinker.name, " ".join(notes), console)
     return review
@@ -222,6 +223,4 @@ def _write(review: Review, stem: Path, reviewer: str, note: str, console: Consol
     ]
     for move in worst:
         console.print(names[move.number - review.moves[0].number], soft_wrap=True, markup=False)
-    if review.stopped:
-        console.print(f"the review ends early: {review.stopped}", soft_wrap=True, markup=False)
     console.print(f"{sgf}\n{page}", soft_wrap=True, markup=False)

@@ -347,6 +347,8 @@ def objection(position: Position, colour: int, action: int, number: int) -> str:
         rules = cast(Go, position.game)
         ko = "simple ko" if rules.superko == "simple" else f"{rules.superko} superko"
         suicide = "with" if rules.suicide else "without"
-        name = position.action_name(action)
-        return f"move {number}, {name}, is forbidden under {ko} {suicide} suicide"
+        move = f"move {number}, {position.action_name(action)},"
+        if rules.board(position.state).reshape(-1)[action]:
+            return f"{move} is on a stone"
+        return f"{move} is forbidden under {ko} {suicide} suicide"
     return ""

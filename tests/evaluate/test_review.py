@@ -198,7 +198,8 @@ def test_handicap_stones_and_set_ups_begin_the_game() -> None:
 @pytest.mark.parametrize(
     ("moves", "reason"),
     [
-        ([(0, CENTRE), (1, CENTRE)], "move 2, B2, is forbidden"),
+        ([(0, CENTRE), (1, CENTRE)], "move 2, B2, is on a stone"),
+        ([(0, EDGE), (1, CORNER), (0, 3), (1, CORNER)], "move 4, A3, is forbidden under"),
         ([(0, CENTRE), (1, EDGE), (1, CORNER)], "move 3 is played out of turn"),
         ([(0, PASS), (1, PASS), (0, EDGE)], "the game is over before move 3"),
     ],
@@ -365,6 +366,8 @@ def test_the_rules_of_the_record_hold(
     analyze(record, Source("random-net:go5"), as_json=True)
     written = capsys.readouterr()
     assert len(written.out.splitlines()) == moves
+    early = "the review ends early: move 7, B5, is forbidden under"
+    assert (early in written.err) == (moves == 6)
     assert written.err.count("The record's rules") == bool(note) and note in written.err
 
 

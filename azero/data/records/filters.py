@@ -17,7 +17,9 @@ SPLITS = ("train", "validation", "test")
 """Names of the parts of a data set, and of their directories."""
 GAMES = ("go", "chess", "shogi")
 """Games whose records are read."""
-_RANK = re.compile(r"\s*(\d{1,2})\s*(k|d|p|级|級|段)", re.IGNORECASE)
+_NUMERALS = "初一二三四五六七八九"
+_RANK = re.compile(rf"\s*(P?)(\d{{1,2}}|[{_NUMERALS}])\s*(k|d|p|级|級|급|段|단)", re.IGNORECASE)
+"""As servers write it; the Fox server has a P before the dan of professionals, as in P9段."""
 _OF_GO = ("size", "min_rank", "max_handicap", "rules", "suicide", "superko")
 """Filters that games of pieces do not have."""
 _OF_PIECES = ("min_rating",)
@@ -187,7 +189,9 @@ def parse_rank(text: str) -> int | None:
     found = _RANK.match(text)
     if not found:
         return None
-    number, kind = int(found.group(1)), found.group(2).lower()
-    if kind in "k级級":
+    professional, text, kind = found.groups()
+    number = max(1, _NUMERALS.index(text)) if text in _NUMERALS else int(text)
+    kind = kind.lower()
+    if kind in "k级級급":
         return 1 - number
-    return number + (_FIRST_PROFESSIONAL if kind == "p" else _FIRST_DAN)
+    return number + (_FIRST_PROFESSIONAL if professional or kind == "p" else _FIRST_DAN)

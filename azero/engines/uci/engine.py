@@ -260,6 +260,7 @@ class UciEngine(ServedGame["MoveGame"]):
         if self._is_refused:
             # A move of an older position would be illegal.
             self._tell("go: the last position was refused; send another one")
+            search.wait()
             return f"bestmove {self.dialect.no_move}"
         request = parse_go(words, self.dialect.sides[self.game.position.to_play])
         if request.unknown:

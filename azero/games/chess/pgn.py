@@ -30,10 +30,11 @@ NULL_MOVES = ("--", "Z0")
 """How programs write that a side does not move, in analyses (python-chess, ChessBase)."""
 RESULTS = {(1, -1): "1-0", (-1, 1): "0-1", (0, 0): "1/2-1/2"}
 
+# In a tag's value programs leave quotation marks as they are; the last one before "]" ends it.
 _TOKEN = re.compile(
     r"""(?P<skip>\s+ | ^%[^\n]* | \$\d+ | [!?]+ | \d*\.+ | \d+(?=\s) | e\.p\.)
     | ;(?P<remark>[^\n]*) | \{(?P<comment>[^}]*)\}
-    | \[\s*(?P<tag>[A-Za-z0-9][\w+#=:-]*)\s*"(?P<value>(?:[^"\\]|\\.)*)"\s*\]
+    | \[\s*(?P<tag>[A-Za-z0-9][\w+#=:-]*)\s*"(?P<value>(?:[^"\\\n]|\\.|"(?!\s*\]))*)"\s*\]
     | (?P<open>\() | (?P<close>\))
     | (?P<result>1-0|0-1|1/2(?:-1/2)?|\*)
     | (?P<move>[A-Za-z0-][^\s(){};$!?\[\]]*)""",
@@ -294,4 +295,5 @@ def format_pgn(
 
 
 def _escape(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
+    """Return a text as the value of a tag, on one line."""
+    return " ".join(text.splitlines()).replace("\\", "\\\\").replace('"', '\\"')

@@ -23,7 +23,7 @@ ANY = -1
 CODE_WORDS = 6
 NO_MOVE = (0, 0, 0, 0, 0, 0)
 """The code that fits no action: there is no piece of kind 0."""
-SAN = re.compile(r"([KQRBN])?([a-h])?([1-8])?[x-]?([a-h][1-8])(?:=?([QRBNqrbn]))?")
+SAN = re.compile(r"([PKQRBN])?([a-h])?([1-8])?[x-]?([a-h][1-8])(?:=?([QRBNqrbn]))?")
 _UCI = re.compile(r"([a-h])([1-8])([a-h][1-8])([qrbn])?")
 _CASTLING_FILES = {"O-O": 6, "0-0": 6, "O-O-O": 2, "0-0-0": 2}
 

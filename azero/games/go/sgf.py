@@ -30,6 +30,8 @@ MOST_SET_UP_POINTS = 100_000
 file may repeat them."""
 MOST_POINTS_OF_KOMI = 100
 """A larger komi is in hundredths, as the Fox server writes it."""
+_WINNER_IN_WORDS = re.compile(r"(?:([黑黒흑])|[白백])[^負负敗败패]*[胜勝승]")
+"""A result in Chinese, Japanese or Korean: 黑中盘胜, 白半目勝ち, 흑불계승."""
 KEPT = ("GN", "EV", "RO", "PC", "BT", "WT", "TM", "OT", "ON", "SO", "US", "AN", "CP", "GC", "C")
 """Game information of SGF that is kept as text, and the root's comment."""
 
@@ -97,6 +99,8 @@ class GameRecord:
         word = self.result.strip().upper()
         if word[:2] in ("B+", "W+"):
             return (1.0, -1.0) if word[0] == "B" else (-1.0, 1.0)
+        if in_words := _WINNER_IN_WORDS.search(word):
+            return (1.0, -1.0) if in_words.group(1) else (-1.0, 1.0)
         return (0.0, 0.0) if word in ("0", "DRAW", "JIGO") else None
 
     @property

@@ -148,7 +148,13 @@ def main_line(game: str) -> list[Node]:
 
 
 def _upper(name: str) -> str:
-    """Drop the small letters that versions before FF[4] allowed: AddBlack is AB."""
+    """Drop the small letters that versions before FF[4] allowed: AddBlack is AB.
+
+    Raises:
+      ValueError: there are only small letters.
+    """
+    if name.islower():
+        raise ValueError(f"property {name[:20]} has no capital letters")
     return "".join(letter for letter in name if letter.isupper())
 
 

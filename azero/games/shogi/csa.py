@@ -37,6 +37,8 @@ VERDICTS = {
 """Winner by special move: the side to move ("mover"), the other side ("opponent"), a colour, or
 none. Others (%CHUDAN, %MATTA, %ERROR) leave it open."""
 
+_COMMENT = re.compile(r"(?:^|,)\s*'")
+"""The beginning of a comment, which goes on to the line's end; AobaZero's stand behind moves."""
 _MOVE = re.compile(r"([+-])(\d\d)(\d\d)([A-Z]{2})")
 
 
@@ -79,13 +81,14 @@ class _Reader:
             self.number += 1
             self.ratings = read_rating(row, self.ratings)
             try:
-                if row[:1] == "'" and self.line is not None:
-                    self.line.comment(row[1:])
-                elif row[:1] in ("N", "$"):  # a name or a fact may have commas in it
+                if row[:1] in ("N", "$"):  # a name or a fact may have commas in it
                     self.statement(row)
-                elif row[:1] != "'":
-                    for statement in row.split(","):
-                        self.statement(statement.strip())
+                    continue
+                statements, *comment = _COMMENT.split(row, maxsplit=1)
+                for statement in statements.split(","):
+                    self.statement(statement.strip())
+                if comment and self.line is not None:
+                    self.line.comment(comment[0])
             except ValueError as error:
                 raise ValueError(f"{self.name}, line {self.number}: {shorten(error)}") from error
         if self.line is None:
@@ -118,7 +121,7 @@ class _Reader:
         elif statement[:1] == "%" and self.line is not None:
             self.ending = self.ending or statement
             self.winner = self.winner or winner_of(VERDICTS.get(statement, ""), self.line)
-        elif statement[:1] not in ("V", "T", "'", ""):
+        elif statement[:1] not in ("V", "T", ""):
             raise ValueError(f"{statement!r} is not CSA")
 
     def move(self, sign: str, start: str, end: str, piece: str) -> None:

@@ -55,7 +55,7 @@ SPECIAL_MOVES = {
 illegal."""
 
 VERDICTS = {word: csa.VERDICTS.get(move, "") for word, move in SPECIAL_MOVES.items()}
-VERDICTS |= {"反則勝ち": "mover"}
+VERDICTS |= {"反則勝ち": "mover", "不戦勝": "mover", "不戦敗": "opponent"}
 """Winner by last word, as `csa.VERDICTS`; other words leave it open."""
 
 FACTS = {
@@ -68,15 +68,20 @@ FACTS = {
 """Names of headers in CSA."""
 
 _NAMES = "|".join(sorted(_LETTERS, key=len, reverse=True))
+_SIDE = "[▲△▼▽☗☖]?"
+"""The mark of the side, which a move may begin with; whose move it is follows from the game."""
 _ROW = re.compile(r"\s*([0-9]+)\s+(.*?)\s*(?:\(\s*[0-9]+:[0-9:/ ]+\))?\s*\+?\s*$")
 _MOVE = re.compile(
-    rf"(?:([{DIGITS}])([{NUMERALS}])|同\s*)({_NAMES})(?:(打)|(成|不成)?\(([0-9])([0-9])\))"
+    rf"{_SIDE}(?:([{DIGITS}])([{NUMERALS}])|同\s*)({_NAMES})\s*"
+    r"(?:(打)|(成|不成)?\(([0-9])([0-9])\))"
 )
+_HEADER = re.compile(r"([^：:]+)[：:](.*)")
+"""A fact before the moves; some programs write the colon in half width."""
 _RESULT = re.compile(
     r"まで、?\s*\d+手で(?:\w*により)?(?:(先手|後手|下手|上手)の\w*?(勝ち|負け)|(\w+))"
 )
-"""The line under the moves; it alone has the result where the last row has not."""
-_LIKE_A_MOVE = re.compile(rf"[{DIGITS}同]|.*(?:打|\([0-9]+\))$")
+"""The line under the moves; it has the result where the last row of the moves leaves it open."""
+_LIKE_A_MOVE = re.compile(rf"{_SIDE}[{DIGITS}同]|.*(?:打|\([0-9]+\))$")
 """What cannot be the word that ends a game."""
 _KI2_MOVES = ("▲", "△", "☗", "☖")
 """How a line of moves begins in KI2."""
@@ -152,13 +157,17 @@ class _Reader:
         self.number += 1
         if row[:1] == "*" and self.line is not None:
             self.line.comment(row[1:])
-        if row[:1] in ("#", "*", "&", "") or self.ending:
+        if row[:1] in ("#", "*", "&", ""):
             return
-        if row.startswith(_KI2_MOVES):
+        if (self.ending or self.winner) and _ROW.match(row):
+            raise ValueError("another game begins after the end of one; a KIF file has one game")
+        if self.ending:
+            self.result(row)
+        elif row.startswith(_KI2_MOVES):
             raise ValueError(
                 f"{row[:20]!r} is in KI2, where moves have no start square; save the game as KIF"
             )
-        if row.startswith("|"):
+        elif row.startswith("|"):
             self.is_kif = True
             self.rows.append(_board_row(row))
         elif row.startswith(("後手番", "上手番")):
@@ -166,10 +175,10 @@ class _Reader:
         elif match := _ROW.match(row):
             self.is_kif = True
             self.move(match[2])
-        elif match := _RESULT.match(row):
-            self.result(*match.groups())
-        elif "：" in row and self.line is None:
-            self.header(*row.split("：", 1))
+        elif self.line is None and (match := _HEADER.match(row)):
+            self.header(*match.groups())
+        else:
+            self.result(row)
 
     def header(self, key: str, value: str) -> None:
         self.is_kif, value = True, value.strip()
@@ -182,13 +191,20 @@ class _Reader:
         elif key in FACTS and value:
             self.facts.append((FACTS[key], value))
 
-    def result(self, side: str | None, outcome: str, word: str) -> None:
+    def result(self, row: str) -> None:
+        """Take the result of the line under the moves, if `row` is that and the last row of the
+        moves leaves the winner open."""
+        match = _RESULT.match(row)
+        if match is None or self.winner:
+            return
+        side, outcome, word = match.groups()
         if side:
             named = _COLOURS[side]
             other = "white" if named == "black" else "black"
             self.winner = named if outcome == "勝ち" else other
         elif word in SPECIAL_MOVES:
-            self.ending, self.winner = word, winner_of(VERDICTS[word], self.begin())
+            self.ending = self.ending or word
+            self.winner = winner_of(VERDICTS[word], self.begin())
 
     def move(self, text: str) -> None:
         line = self.begin()

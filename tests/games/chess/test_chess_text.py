@@ -145,7 +145,7 @@ def test_games_written_and_read_again_by_both() -> None:
             action_of(move, ply % 2 == (fen.split()[1] == "b"))
             for ply, move in enumerate(board.move_stack)
         ]
-        mine = pgn.format_pgn(actions, {"White": 'A "quoted" one', "Black": "B\\"}, "1-0", fen)
+        mine = pgn.format_pgn(actions, {"White": 'A "quoted"\none', "Black": "B\\"}, "1-0", fen)
         theirs = chess.pgn.read_game(io.StringIO(mine))
         assert not theirs.errors and [*theirs.mainline_moves()] == board.move_stack
         assert theirs.headers["Result"] == "1-0"
@@ -194,6 +194,7 @@ def test_comments_variations_and_annotations_are_passed_over(tmp_path) -> None:
         "1. e2-e4 e7-e5 2. Ng1-f3 *",
         "1. e2e4 e7e5 2. g1f3 *",
         "1. e4 ; a comment\r1... e5\r%2. Nc3\r2. Nf3 *",
+        "1. Pe4 Pe7-e5 2. Nf3 *",
     ],
 )
 def test_other_ways_to_write_a_game(content: str) -> None:
@@ -209,6 +210,12 @@ def test_other_ways_to_write_a_game(content: str) -> None:
 def test_a_capture_en_passant_may_say_so(capture: str) -> None:
     (record,) = pgn.parse_games(f"1. e4 a6 2. e5 d5 3. {capture} cxd6 *", "games.pgn")
     assert len(record.actions) == 6
+
+
+def test_quotation_marks_in_a_tag_may_stand_without_backslashes() -> None:
+    content = '[Event "The "Open", "A""] [White "W"]\n[Black "B\\"]"]\n\n1. e4 *'
+    (record,) = pgn.parse_games(content, "games.pgn")
+    assert record.tags == {"Event": 'The "Open", "A"', "White": "W", "Black": 'B"]'}
 
 
 def test_a_draw_may_be_written_short() -> None:
@@ -244,6 +251,7 @@ def test_names_are_in_utf_8_or_latin_1_and_the_case_of_the_suffix_does_not_matte
             '[Variant "Atomic"]\n1. e4 d5 2. exd5 *',
             "x.pgn game 1: the variant 'Atomic' has other rules than chess",
         ),
+        ('[White "A]\n[Black "B"]\n\n1. e4 *', "x.pgn game 1, line 1: '[White \"A]"),
         ("1. e4\n{ no end", "x.pgn game 1, line 2: '{ no end' is not PGN"),
         ("1. e4 e5 2. -- Nf6 *", "x.pgn game 1, move 2: '--' is a null move"),
         ("\n ; nothing\n", "x.pgn: there is no game in it"),

@@ -145,6 +145,12 @@ def test_the_statements_of_csa_may_stand_on_one_line() -> None:
     assert names(START, line.actions) == ["7g7f", "3c3d"]
 
 
+def test_a_comment_of_csa_may_stand_behind_a_move() -> None:
+    (game,) = csa.parse_games("PI\n+\n+7776FU,T1,'v=0.25,r=0.5,32\n-3334FU, 'two\n'three\n", "here")
+    assert names(START, game.actions) == ["7g7f", "3c3d"]
+    assert game.comments == ("v=0.25,r=0.5,32", "two three")
+
+
 KIF_DIAGRAM = """後手の持駒：金　銀　桂　歩五
   ９ ８ ７ ６ ５ ４ ３ ２ １
 +---------------------------+
@@ -235,11 +241,40 @@ def test_other_ways_to_write_kif() -> None:
         ("まで2手で千日手", "draw", "千日手"),
         ("まで2手で投了", "white", "投了"),
         ("まで2手で封じ手", "", ""),
+        ("3 不戦敗\nまで2手で後手の勝ち", "white", "不戦敗"),
+        ("3 時間切れ (0:10/00:10:00)\nまで2手で後手の勝ち", "white", "時間切れ"),
+        ("3 中断\nまで2手で中断", "", "中断"),
+        ("3 不戦勝", "black", "不戦勝"),
+        ("3 不戦敗", "white", "不戦敗"),
+        ("3 投了\nまで2手で先手の勝ち", "white", "投了"),
     ],
 )
 def test_the_line_under_the_moves_may_have_the_result(line: str, winner: str, ending: str) -> None:
     (record,) = kif.parse_games(f"1 ７六歩(77)\n2 ３四歩(33)\n{line}\n", "here")
     assert (record.winner, record.ending, len(record.actions)) == (winner, ending, 2)
+
+
+def test_the_moves_of_kif_may_have_the_mark_of_the_side() -> None:
+    rows = ("1 ▲７六歩(77)", "2 △３四歩(33)", "3 ☗２二角　成(88)", "4 ▽同　銀(31)", "5 ▲５五角打")
+    (record,) = kif.parse_games("\n".join(rows), "here")
+    assert names(START, record.actions) == ["7g7f", "3c3d", "8h2b+", "3a2b", "B*5e"]
+
+
+def test_the_colons_of_kif_may_be_in_half_width() -> None:
+    text = "開始日時:2024/01/01 09:00\n手合割:角落ち\n下手:one\n上手：two:2\n1 ８四歩(83)\n"
+    (record,) = kif.parse_games(text, "here")
+    assert record.sfen == kif.HANDICAPS["角落ち"] and (record.black, record.white) == (
+        "one",
+        "two:2",
+    )
+    assert record.facts == (("START_TIME", "2024/01/01 09:00"),)
+
+
+@pytest.mark.parametrize("end", ["まで1手で先手の勝ち", "2 投了", "2 中断\nまで1手で中断"])
+def test_a_second_game_in_a_file_is_not_read_as_the_rest_of_the_first(end: str) -> None:
+    text = f"手合割：平手\n1 ７六歩(77)\n{end}\n\n手合割：平手\n1 ８四歩(83)\n"
+    with pytest.raises(ValueError, match=r"here game 1, line \d: another game begins"):
+        list(kif.parse_games(text, "here"))
 
 
 KIF_ONE_KING = "|v玉 ・ ・ ・ ・ ・ ・ ・ ・|\n" + "| ・ ・ ・ ・ ・ ・ ・ ・ ・|\n" * 8
@@ -264,7 +299,8 @@ KIF_ONE_KING = "|v玉 ・ ・ ・ ・ ・ ・ ・ ・|\n" + "| ・ ・ ・ ・ �
         ),
         (kif, "1 ７六歩\n", "here game 1, line 1: '７六歩' is not a move in KIF"),
         (kif, "1 76歩(77)\n", "here game 1, line 1: '76歩.77.' is not a move in KIF"),
-        (kif, "1 ▲５五角打\n", "here game 1, line 1: '▲５五角打' is not a move in KIF"),
+        (kif, "1 ▲５五角打\n", "here game 1, line 1: '▲５五角打' is not a legal move"),
+        (kif, "1 ▲５五角右\n", "here game 1, line 1: '▲５五角右' is not a move in KIF"),
         (
             kif,
             "手合割：その他\n1 ３四歩(33)\n",
