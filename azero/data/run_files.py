@@ -58,7 +58,8 @@ class StoredGame:
     names: tuple[str, str] = ("self-play", "self-play")
     """Who played, first mover first, e.g. "iteration 40" and "GNU Go"."""
     start: str = ""
-    """The start position, in FEN or SFEN; empty for the game's usual one."""
+    """The start position, in FEN or SFEN, of stones as `azero.games.diagrams.format_stones` has it;
+    empty for the game's usual one."""
 
 
 @dataclass(frozen=True)

@@ -86,25 +86,26 @@ def _run_texts(workdir: Path, out: Path) -> Iterator[str]:
         starts = np.cumsum(games["length"]) - games["length"]
         for entry, start in zip(games, starts.tolist(), strict=True):
             played = rows[start : start + int(entry["length"])]
-            game, names = _as_match_game(rules, entry, played)
+            game, names = _as_match_game(rules, board, entry, played)
             yield write(game, _rules_of(rules, board, played), board, names)
 
 
 def _as_match_game(
-    rules: GameConfig, entry: Any, rows: np.ndarray
+    rules: GameConfig, board: Game, entry: Any, rows: np.ndarray
 ) -> tuple[MatchGame, tuple[str, str]]:
     """Return a game of self-play, with its entry and rows of a shard, and the players' names."""
     first, second = (float(result) for result in entry["result"])
     is_resigned = bool(entry["flags"] & RESIGNED)
+    actions, begin = rows["action"], rows[0]
     game = MatchGame(
         number=int(entry["number"]) + 1,
         opening=None,
         first_is_black=True,
         reward=float(np.sign(first - second)),
-        actions=tuple(rows["action"].tolist()),
+        actions=tuple(actions[actions >= 0].tolist()),  # without a resignation
         num_opening_moves=0,
         ending="resignation" if is_resigned else PLAYED_OUT,
-        start="" if rules.start_positions is None else start_of(rules.name, rows["frame"][0]),
+        start=start_of(rules.name, board.board_shape, begin["frame"], int(begin["to_play"])),
     )
     name = "azero"
     if "network" in (entry.dtype.names or ()):  # of the first and of the last move

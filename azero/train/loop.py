@@ -173,16 +173,6 @@ class Loop:
             return self.game.empty_boards(game.selfplay_komis)
         return None
 
-    @property
-    def starts_at_the_beginning(self) -> bool:
-        """Whether every game of self-play starts at the game's own beginning."""
-        selfplay = self.config.selfplay
-        return (
-            self.start_states is None
-            and selfplay.archive == "none"
-            and not selfplay.played_on_games
-        )
-
     @functools.cached_property
     def starts(self) -> PyTree:
         """The states[P] that self-play starts from, on every device; None is the start of the
