@@ -276,7 +276,7 @@ class Loop:
         key = jax.random.fold_in(iteration_key(self.config, state.iteration), PLAY)
         params = self.programs.fold(state.player)
         selfplay = self.programs.selfplay_at(state.iteration)
-        positions = config.num_games * config.moves_per_dispatch
+        positions = config.num_slots * config.moves_per_dispatch
         yield Phase("self-play")
         state.carry = state.carry._replace(kept=selfplay.new_trees())
         for dispatch in range(config.dispatches_per_iteration):
