@@ -23,6 +23,7 @@ from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
 from azero.data.replay import Replay
+from azero.data.run_files import board_directory
 from azero.data.sample import Samples, unpack
 from azero.data.settings import ReplayConfig
 from azero.data.shard import ShardName
@@ -40,7 +41,6 @@ from azero.selfplay.targets import policy_room
 from azero.selfplay.trajectory import Assembler, Games
 from azero.settings import Config
 from azero.train.boards import (
-    board_directory,
     carry_of,
     check_boards,
     draw_size,

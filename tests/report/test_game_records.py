@@ -9,7 +9,7 @@ import pytest
 
 from azero.commands.main import data
 from azero.data.records.requests import ExportRequest
-from azero.data.run_files import write_config
+from azero.data.run_files import board_directory, write_config
 from azero.data.shard import (
     GAME_DTYPE,
     RESIGNED,
@@ -146,6 +146,21 @@ def test_games_that_begin_elsewhere_are_exported_from_there(tmp_path: Path) -> N
         1,
     )
     assert not second.black_points and second.to_play == 0
+
+
+def test_games_on_all_boards_of_a_run_are_exported(tmp_path: Path) -> None:
+    network = load("go7_efficient").config.network
+    game = GoConfig(size=(5,), komi=0.5, selfplay_sizes=((0, 6, 0.5),))
+    config = dataclasses.replace(load("go5").config, game=game, network=network)
+    own = make_run(tmp_path, config)
+    other = make_run(
+        board_directory(tmp_path, 6), dataclasses.replace(config, game=game.on_board(6)), shards=1
+    )
+    assert export_games(tmp_path, tmp_path / "games.sgf") == 6
+    records = list(read_games(tmp_path / "games.sgf"))
+    for size, played in ((5, own), (6, other)):
+        moves = [record.moves for record in records if record.size == size]
+        assert [[action for _, action in game] for game in moves] == played
 
 
 def test_shards_that_a_run_deletes_meanwhile_are_left_out(tmp_path: Path) -> None:
