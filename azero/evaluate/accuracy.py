@@ -33,8 +33,8 @@ from azero.types import Array, PyTree
 BANDS = (1, 11, 31, 61, 91, 121, 151, 201, 251)
 """First move numbers of the bands that results are also given for; the last one is open."""
 NO_MOVE = -1
-"""Rank in a position in which no move was played: the player resigned, or only the result of the
-game is known."""
+"""Rank in a position without a move to predict: the player resigned or moved after a fast search,
+or only the result of the game is known."""
 _BATCH = 256
 """Positions at a time over all devices."""
 Score = Callable[[PyTree, Any], tuple[Array, Array, Array]]
@@ -75,8 +75,8 @@ class Accuracy:
     positions: int
     games: int
     top1: Mean
-    """Share of positions whose move has the highest probability; as all of the policy, of those in
-    which a move was played."""
+    """Share of positions whose move has the highest probability; as all of the policy, of those
+    that have a move to predict."""
     top5: Mean
     """Share of positions whose move is among the five with the highest probabilities."""
     value_error: Mean
