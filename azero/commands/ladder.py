@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,7 +9,7 @@ from rich.console import Console
 
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
-from azero.match.directory import read_match_games, read_players
+from azero.match.directory import directory_name, read_match_games, read_players
 from azero.match.elo import difference_text
 from azero.match.games import summarise
 from azero.match.matches import AbsentPlayerError, play_match
@@ -54,7 +53,7 @@ def climb(request: LadderRequest, console: Console | None = None) -> list[tuple[
     matches = {rung: _match(request, rung) for rung, problem in rungs if problem is None}
     for match in matches.values():  # an error in the last one is reported before hours of games
         check_players(match)
-    directories = [request.out / _directory_name(rung) for rung in matches]
+    directories = [request.out / directory_name(rung.name) for rung in matches]
     rows: list[tuple[str, ...]] = []
     for rung, problem in rungs:
         if problem is not None:
@@ -69,14 +68,10 @@ def climb(request: LadderRequest, console: Console | None = None) -> list[tuple[
             console.print(str(error), soft_wrap=True, markup=False, highlight=False)
             rows.append((rung.name, f"not played: {error.ending}", "", "", ""))
         else:
-            rows.append((rung.name, *_result(request.out / _directory_name(rung))))
+            rows.append((rung.name, *_result(request.out / directory_name(rung.name))))
     columns = ("opponent", "won, drawn, lost", "score", "95%", "Elo")
     console.print(make_table(f"{request.player}, {_settings(request)}", columns, rows))
     return rows
-
-
-def _directory_name(rung: Rung) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", rung.name.lower()).strip("-")
 
 
 def _match(request: LadderRequest, rung: Rung) -> MatchRequest:
@@ -85,7 +80,7 @@ def _match(request: LadderRequest, rung: Rung) -> MatchRequest:
         request.player,
         rung.player,
         second_name=rung.name,
-        out=request.out / _directory_name(rung),
+        out=request.out / directory_name(rung.name),
         **{name: getattr(request, name) for name in names},
     )
 
@@ -104,7 +99,7 @@ def _rungs(request: LadderRequest) -> list[Rung]:
             f"--only {request.only}: no opponent has that in its name; there are {names}"
         )
     for rung in rungs:
-        if sum(_directory_name(rung) == _directory_name(other) for other in rungs) > 1:
+        if sum(directory_name(rung.name) == directory_name(other.name) for other in rungs) > 1:
             raise ValueError(f"two opponents are called {rung.name!r}; give them different names")
     return rungs
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import re
 
 from rich.console import Console
 
 from azero.console.terminal import make_console
-from azero.match.directory import read_players
+from azero.match.directory import directory_name, read_players
 from azero.match.elo import EloFit
 from azero.match.matches import play_match
 from azero.match.request import MatchRequest, TournamentRequest
@@ -29,8 +28,6 @@ _SHARED = (
     "workers",
 )
 """Settings of each match."""
-MOST_BYTES = 255
-"""Of a file's name (Linux's NAME_MAX)."""
 
 
 def play_tournament(request: TournamentRequest, console: Console | None = None) -> EloFit:
@@ -52,7 +49,7 @@ def play_tournament(request: TournamentRequest, console: Console | None = None) 
     if request.anchor is not None and request.anchor not in players:
         raise ValueError(f"--anchor {request.anchor}: the players are called {', '.join(players)}")
     pairs = list(itertools.combinations(players, 2))
-    directories = [request.out / _directory_name(first, second) for first, second in pairs]
+    directories = [request.out / directory_name(first, second) for first, second in pairs]
     shared = {name: getattr(request, name) for name in _SHARED}
     matches = [
         MatchRequest(
@@ -83,22 +80,9 @@ def _players(request: TournamentRequest) -> dict[str, str]:
     for text in request.players:
         found = re.match(r"([^=:?/]+)=(.+)", text)
         name, player = found.groups() if found else (text, text)
-        if name in players or _slug(name) in map(_slug, players):
+        if directory_name(name) in map(directory_name, players):
             raise ValueError(f"two players are called {name!r}; name them: NAME=PLAYER")
         players[name] = player
     if len(players) < 2:
         raise ValueError(f"a tournament has at least two players, not {len(players)}")
     return players
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[\W_]+", "-", name.lower()).strip("-")
-
-
-def _directory_name(first: str, second: str) -> str:
-    """Return the name of a match's directory, of at most MOST_BYTES bytes."""
-    name = f"{_slug(first)}--{_slug(second)}"
-    if len(name.encode()) <= MOST_BYTES:
-        return name
-    digest = hashlib.sha256(name.encode()).hexdigest()[:12]
-    return name.encode()[: MOST_BYTES - 13].decode(errors="ignore") + f"-{digest}"

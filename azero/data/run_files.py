@@ -5,6 +5,7 @@ run.json         experiment, start, machine, versions, commit
 metrics.jsonl    one row per iteration
 events.jsonl     evaluations, gates, checkpoints, resumptions: rows with a kind
 samples/N.json   games of iteration N, to be drawn
+boards/NxN/      the replay of another board size
 network.azero    an exported network (`azero.checkpoint.exported`)
 """
 
@@ -35,6 +36,7 @@ RUN = "run.json"
 EXPORTED = "network.azero"
 EXPORTED_SCHEMA = 1
 SAMPLES = "samples"
+BOARDS = "boards"
 PACKAGES = ("azero", "jax", "jaxlib", "flax", "optax", "mctx", "orbax-checkpoint", "numpy")
 """Packages whose versions a run records."""
 
@@ -58,7 +60,8 @@ class StoredGame:
     names: tuple[str, str] = ("self-play", "self-play")
     """Who played, first mover first, e.g. "iteration 40" and "GNU Go"."""
     start: str = ""
-    """The start position, in FEN or SFEN; empty for the game's usual one."""
+    """The start position, in FEN or SFEN, of stones as `azero.games.diagrams.format_stones` has it;
+    empty for the game's usual one."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,18 @@ class RunData:
     events: list[Row] = field(default_factory=list)
     samples: list[tuple[int, list[StoredGame]]] = field(default_factory=list)
     """(iteration, games), oldest first."""
+
+
+def board_directory(workdir: Path, size: int) -> Path:
+    """Return the directory of another board in a run's directory."""
+    return workdir / BOARDS / f"{size}x{size}"
+
+
+def board_directories(workdir: Path) -> dict[int | None, Path]:
+    """Return the directories of all boards in a run's directory by size; None is the run's own,
+    which is `workdir` itself."""
+    others = sorted((workdir / BOARDS).glob("*x*"))
+    return {None: workdir, **{int(path.name.split("x")[0]): path for path in others}}
 
 
 def read_settings(workdir: Path) -> dict[str, Any]:

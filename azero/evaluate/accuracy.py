@@ -32,6 +32,9 @@ from azero.types import Array, PyTree
 
 BANDS = (1, 11, 31, 61, 91, 121, 151, 201, 251)
 """First move numbers of the bands that results are also given for; the last one is open."""
+NO_MOVE = -1
+"""Rank in a position without a move to predict: the player resigned or moved after a fast search,
+or only the result of the game is known."""
 _BATCH = 256
 """Positions at a time over all devices."""
 Score = Callable[[PyTree, Any], tuple[Array, Array, Array]]
@@ -43,7 +46,7 @@ class Outcomes(NamedTuple):
     """A network's predictions of T positions."""
 
     rank: HostArray
-    """int32[T]: number of actions with a higher probability than the one played."""
+    """int32[T]: number of actions with a higher probability than the one played; `NO_MOVE`."""
     log_probability: HostArray
     """float32[T]: of the move played, in nats."""
     value_error: HostArray
@@ -72,7 +75,8 @@ class Accuracy:
     positions: int
     games: int
     top1: Mean
-    """Share of positions whose move has the highest probability."""
+    """Share of positions whose move has the highest probability; as all of the policy, of those
+    that have a move to predict."""
     top5: Mean
     """Share of positions whose move is among the five with the highest probabilities."""
     value_error: Mean
@@ -113,7 +117,8 @@ def make_scorer(game: Game, network: Network, symmetries: bool = False) -> Score
         at = jnp.take_along_axis(logits, played, axis=-1)
         # Of equal logits the lower action is first, as with argmax.
         is_before = (logits > at) | ((logits == at) & (jnp.arange(logits.shape[-1]) < played))
-        rank = is_before.sum(axis=-1, dtype=jnp.int32)
+        is_move = (batch.weights > 0).any(axis=-1)
+        rank = jnp.where(is_move, is_before.sum(axis=-1, dtype=jnp.int32), NO_MOVE)
         log_probability = jnp.take_along_axis(jax.nn.log_softmax(logits), played, axis=-1)[:, 0]
         return rank, log_probability, jnp.square(batch.value - value) / 4
 
@@ -153,22 +158,21 @@ def score_positions(
 def summarise(outcomes: Outcomes, moves: str = "all") -> Accuracy:
     """Return the results over all positions of `outcomes`."""
 
-    def mean(values: HostArray) -> Mean:
+    def mean(values: HostArray, game: HostArray) -> Mean:
         """Of values that are not negative, nor is their interval."""
-        found = clustered_mean(values, outcomes.game)
+        found = clustered_mean(values, game)
         return replace(found, low=max(0.0, found.low)) if np.isfinite(found.low) else found
 
-    def share(is_so: HostArray) -> Mean:
-        return clustered_share(is_so, outcomes.game)
-
+    is_move = outcomes.rank != NO_MOVE
+    played = Outcomes(*(column[is_move] for column in outcomes))
     return Accuracy(
         moves=moves,
         positions=len(outcomes.rank),
         games=len(np.unique(outcomes.game)),
-        top1=share(outcomes.rank < 1),
-        top5=share(outcomes.rank < 5),
-        value_error=mean(outcomes.value_error),
-        policy_loss=mean(-outcomes.log_probability),
+        top1=clustered_share(played.rank < 1, played.game),
+        top5=clustered_share(played.rank < 5, played.game),
+        value_error=mean(outcomes.value_error, outcomes.game),
+        policy_loss=mean(-played.log_probability, played.game),
     )
 
 
@@ -189,8 +193,10 @@ def clustered_mean(values: HostArray, game: HostArray) -> Mean:
     each other.
 
     The ratio of sums over games and its variance by linearisation (Cochran, Sampling Techniques,
-    section 9A.2); a single game gives no interval: (-inf, inf).
+    section 9A.2); a single game gives no interval: (-inf, inf). Without values it is NaN.
     """
+    if not len(values):
+        return Mean(np.nan, -np.inf, np.inf)
     _, place = np.unique(game, return_inverse=True)
     sums, counts = np.bincount(place, values.astype(np.float64)), np.bincount(place)
     mean = float(sums.sum() / counts.sum())

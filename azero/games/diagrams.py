@@ -1,4 +1,5 @@
-"""Boards of pieces in text: the ranks of FEN and SFEN, and diagrams. Host side only.
+"""Boards of pieces in text: the ranks of FEN and SFEN, diagrams, and positions of stones. Host side
+only.
 
 Pieces are given by square, the nearest rank of the first mover first, as letters; a dot or nothing
 is an empty square.
@@ -61,3 +62,21 @@ def diagram_rows(pieces: Sequence[str], files: int) -> list[str]:
 def format_held(hand: Mapping[str, int]) -> str:
     """Return the pieces in hand, by letter, for a diagram: "P2 G1", or "-" for none."""
     return " ".join(f"{letter}{count}" for letter, count in hand.items() if count) or "-"
+
+
+def format_stones(stones: Sequence[int], to_play: int) -> str:
+    """Return a position of stones (1 the first mover's, -1 the second's, 0 none) and the side to
+    move as text: "X.O...... O"; empty for an empty board with the first mover to move."""
+    if not any(stones) and not to_play:
+        return ""
+    return f"{''.join('.XO'[stone] for stone in stones)} {'XO'[to_play]}"
+
+
+def parse_stones(text: str) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """Return the points of the first and of the second mover's stones, and the side to move, of a
+    text of `format_stones`."""
+    marks, _, mover = text.partition(" ")
+    first, second = (
+        tuple(point for point, mark in enumerate(marks) if mark == own) for own in "XO"
+    )
+    return first, second, int(mover == "O")

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 class Game(Protocol):
     """Rules of a two-player, zero-sum, perfect-information board game.
 
+    The sides move in turn; where one moves twice, the other passes in between.
+
     `State` is a pytree of fixed shapes. There are two forms of it with the same methods: the state
     of a real game (from `init`), for which the legal mask is exact, and the slim state of a search
     tree (from `search_state`), without the data that only repetition rules over a whole game need.

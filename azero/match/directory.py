@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,18 @@ from azero.match.games import MatchGame, MatchSummary, summarise
 
 MATCH = "match.json"
 GAMES = "games.jsonl"
+MOST_BYTES = 255
+"""Of a file's name (Linux's NAME_MAX)."""
+
+
+def directory_name(*players: str) -> str:
+    """Return the name of a match's directory from the names of its players, in lower case, with one
+    hyphen for what is neither letter nor number, of at most MOST_BYTES bytes."""
+    name = "--".join(re.sub(r"[\W_]+", "-", player.lower()).strip("-") for player in players)
+    if name.strip("-") and len(name.encode()) <= MOST_BYTES:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:12]
+    return name.encode()[: MOST_BYTES - 13].decode(errors="ignore") + f"-{digest}"
 
 
 def read_match(path: Path) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Protocol, Self, TypeVar
 from azero.games.chess.pgn import RESULTS, format_pgn
 from azero.games.chess.text import START as CHESS_START
 from azero.games.chess.text import board_of_fen, format_san
+from azero.games.diagrams import parse_stones
 from azero.games.game import Game
 from azero.games.go.settings import GoConfig
 from azero.games.go.sgf import GameRecord
@@ -47,11 +48,15 @@ def match_sgf(game: MatchGame, rules: GameConfig, board: Game, names: tuple[str,
         for decision in game.decisions
     ]
     notes = [Note(comment) for comment in _comments(game, lines, "\n")]
+    black, white, to_play = parse_stones(game.start)
     record = GameRecord(
         name=f"game {game.number}",
         board_shape=board.board_shape,
         komi=rules.komi,
-        moves=tuple((ply % 2, action) for ply, action in enumerate(game.actions)),
+        moves=tuple((ply % 2, action) for ply, action in enumerate(game.actions, to_play)),
+        black_points=black,
+        white_points=white,
+        to_play=to_play,
         result=format_result(game.rewards, _reason(game)),
         rules=rules_name(rules.superko, rules.suicide),
         players=names if game.first_is_black else (names[1], names[0]),

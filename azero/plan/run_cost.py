@@ -17,6 +17,7 @@ from azero.train.estimate import (
     full_simulations,
     mean_length,
     mean_simulations,
+    of_all_games,
     positions_per_iteration,
 )
 
@@ -89,8 +90,8 @@ def run_cost(
     if "self-play" not in costs:
         return cost
     play, moves = costs["self-play"].work, config.selfplay.moves_per_dispatch
-    local_positions = moves * config.selfplay.num_games / programs.mesh.size
-    simulated = (full_simulations(config, config.run.iterations - 1) + 1) * local_positions
+    local_positions = moves * config.selfplay.num_slots / programs.mesh.size
+    simulated = (_compiled_simulations(config) + 1) * local_positions
     move_seconds = _simulated_share(config) * play.seconds / moves
     positions = positions_per_iteration(config)
     return dataclasses.replace(
@@ -99,7 +100,7 @@ def run_cost(
         simulation_flops=play.flops / simulated,
         simulation_bytes=play.hbm_bytes / simulated,
         move_seconds=move_seconds,
-        positions_per_second=efficiency * config.selfplay.num_games / move_seconds,
+        positions_per_second=efficiency * config.selfplay.num_slots / move_seconds,
         games_per_day=positions / length / iteration * 86_400,
     )
 
@@ -118,9 +119,13 @@ def game_length(experiment: Experiment) -> float:
 
 
 def _simulated_share(config: Config) -> float:
-    """Return the mean simulations of a move as a share of those of the last iteration's full
-    search, which is compiled."""
-    return mean_simulations(config) / full_simulations(config, config.run.iterations - 1)
+    """Return the mean simulations of a move as a share of those that are compiled."""
+    return mean_simulations(config) / _compiled_simulations(config)
+
+
+def _compiled_simulations(config: Config) -> float:
+    """Return the mean simulations of a move if all searches are the last iteration's full ones."""
+    return of_all_games(config, full_simulations(config, config.run.iterations - 1))
 
 
 def _play_seconds(config: Config, costs: dict[str, ProgramCost], length: float) -> float:

@@ -23,13 +23,20 @@ LARGEST_SQUARE = 0.5
 """Side of the square of a certain owner, in cells; the stone under it stays visible."""
 
 
+def first_mover_begins(game: StoredGame) -> bool:
+    """Return whether the game's first mover makes the first move; not so where the game begins with
+    a position of the other side."""
+    mover = {"chess": "w", "minichess": "w", "shogi": "b", "animal_shogi": "b"}.get(game.game, "X")
+    return not game.start or game.start.split()[1] == mover
+
+
 def positions(game: StoredGame) -> list[str]:
     """Return the board after 0, 1, 2 ... moves: one letter per point row by row from the top left,
     X for the first mover, O for the second, a dot for empty."""
     rows, columns = game.board
-    board = ["."] * (rows * columns)
+    board = list(game.start.partition(" ")[0] or "." * (rows * columns))
     boards = ["".join(board)]
-    for ply, action in enumerate(game.actions):
+    for ply, action in enumerate(game.actions, int(not first_mover_begins(game))):
         if action < rows * columns:
             stone, other = "XO" if ply % 2 == 0 else "OX"
             board[action] = stone

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import heapq
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from azero.data.files import write_atomic
-from azero.data.run_files import read_config
+from azero.data.run_files import board_directories, read_config
 from azero.data.shard import RESIGNED, read_replay
 from azero.games.game import Game
 from azero.games.go.rules import Go
@@ -21,6 +22,7 @@ from azero.match.games import MatchGame
 from azero.match.records import RECORDS
 from azero.match.referee import PLAYED_OUT
 from azero.report.pieces import start_of
+from azero.selfplay.trajectory import NO_NETWORK
 
 _SEPARATORS = {".sgf": "", ".pgn": "\n", ".csa": "/\n"}
 """Separator between games in a collection: SGF's grammar of collections, a blank line (PGN
@@ -76,35 +78,51 @@ def _match_texts(directory: Path, out: Path) -> Iterator[str]:
 
 
 def _run_texts(workdir: Path, out: Path) -> Iterator[str]:
-    """Yield the games of self-play in the replay of a run, oldest first."""
+    """Yield the games of self-play in the replay of a run, on all its boards, oldest first."""
     config = read_config(workdir)
     rules, has_auxiliary = config.game, config.learner.needs_auxiliary_targets
     _check_suffix(rules.name, out)
-    board = rules.build()
-    write = RECORDS[rules.name][1]
-    for _, (rows, _), games in read_replay(workdir, board, has_auxiliary):
+    boards = []
+    for size, directory in board_directories(workdir).items():
+        own = rules
+        if size is not None and isinstance(rules, GoConfig):
+            own = rules.on_board(size)
+        boards.append(_board_texts(directory, own, has_auxiliary))
+    for _, text in heapq.merge(*boards, key=lambda game: game[0]):
+        yield text
+
+
+def _board_texts(
+    directory: Path, rules: GameConfig, has_auxiliary: bool
+) -> Iterator[tuple[int, str]]:
+    """Yield the games in the replay in a directory, oldest first, each after the iteration of the
+    network that made its last move."""
+    board, write = rules.build(), RECORDS[rules.name][1]
+    for _, (rows, _), games in read_replay(directory, board, has_auxiliary):
         starts = np.cumsum(games["length"]) - games["length"]
         for entry, start in zip(games, starts.tolist(), strict=True):
             played = rows[start : start + int(entry["length"])]
-            game, names = _as_match_game(rules, entry, played)
-            yield write(game, _rules_of(rules, board, played), board, names)
+            game, names = _as_match_game(rules, board, entry, played)
+            network = entry["network"][1] if "network" in entry.dtype.names else NO_NETWORK
+            yield int(network), write(game, _rules_of(rules, board, played), board, names)
 
 
 def _as_match_game(
-    rules: GameConfig, entry: Any, rows: np.ndarray
+    rules: GameConfig, board: Game, entry: Any, rows: np.ndarray
 ) -> tuple[MatchGame, tuple[str, str]]:
     """Return a game of self-play, with its entry and rows of a shard, and the players' names."""
     first, second = (float(result) for result in entry["result"])
     is_resigned = bool(entry["flags"] & RESIGNED)
+    actions, begin = rows["action"], rows[0]
     game = MatchGame(
         number=int(entry["number"]) + 1,
         opening=None,
         first_is_black=True,
         reward=float(np.sign(first - second)),
-        actions=tuple(rows["action"].tolist()),
+        actions=tuple(actions[actions >= 0].tolist()),  # without a resignation
         num_opening_moves=0,
         ending="resignation" if is_resigned else PLAYED_OUT,
-        start="" if rules.start_positions is None else start_of(rules.name, rows["frame"][0]),
+        start=start_of(rules.name, board.board_shape, begin["frame"], int(begin["to_play"])),
     )
     name = "azero"
     if "network" in (entry.dtype.names or ()):  # of the first and of the last move

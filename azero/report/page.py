@@ -16,9 +16,17 @@ from azero.console.tables import Cell, format_cell, format_count, format_duratio
 from azero.data.rows import Row, write_atomically
 from azero.data.run_files import RunData, StoredGame, check_run, load_run
 from azero.match.arena import rate_checkpoints
-from azero.report.boards import CELL, DRAWN, MARGIN, draw_board, move_names, positions
+from azero.report.boards import (
+    CELL,
+    DRAWN,
+    MARGIN,
+    draw_board,
+    first_mover_begins,
+    move_names,
+    positions,
+)
 from azero.report.match_tables import ShownMatch, checkpoint_matches, program_matches
-from azero.report.pieces import NOTATIONS, DiagramNotation, draw_pieces, first_mover_begins, follow
+from azero.report.pieces import NOTATIONS, DiagramNotation, draw_pieces, follow
 from azero.report.plots import Chart, Series, line_chart
 from azero.report.schema import METRICS
 from azero.report.templates import load_template
@@ -279,7 +287,7 @@ def sample_view(index: int, iteration: int, game: StoredGame) -> dict[str, Any]:
     """Return what the page shows of a game, and the steps for its script."""
     how = NOTATIONS.get(game.game)
     first, second = ("Black", "White") if how is None else how.sides
-    is_first = how is None or first_mover_begins(game)
+    is_first = first_mover_begins(game)
     values = [_first_view(value, ply + (not is_first)) for ply, value in enumerate(game.values)]
     shown = _shown(game, how)
     winner = (

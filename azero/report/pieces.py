@@ -1,4 +1,5 @@
-"""Games with pieces, drawn as boards: chess, minichess, shogi and animal shogi."""
+"""Games with pieces, drawn as boards: chess, minichess, shogi and animal shogi; and the positions
+that games begin with."""
 
 from __future__ import annotations
 
@@ -10,14 +11,16 @@ import numpy as np
 
 from azero.data.run_files import StoredGame
 from azero.games.animal_shogi import text as animal_text
+from azero.games.bits import num_words, unpack_host
 from azero.games.chess import text as chess_text
 from azero.games.chess.legal import NUM_TARGETS
+from azero.games.diagrams import format_stones
 from azero.games.minichess import text as minichess_text
 from azero.games.shogi import sfen as shogi_sfen
 from azero.games.shogi import text as shogi_text
 from azero.games.shogi.kif import PIECES
 from azero.games.shogi.position import KINDS
-from azero.report.boards import CELL, MARGIN
+from azero.report.boards import CELL, DRAWN, MARGIN
 
 
 class DiagramNotation(NamedTuple):
@@ -153,9 +156,12 @@ NOTATIONS = {
 """How the pieces of a game are shown, by its name; other games have none."""
 
 
-def start_of(name: str, frame: Sequence[int]) -> str:
-    """Return the position of a frame of the game `name` in FEN or SFEN; empty if the game has no
-    pieces. A frame of chess does not hold the en passant square."""
+def start_of(name: str, board: tuple[int, int], frame: Sequence[int], to_play: int) -> str:
+    """Return the position of a frame of the game `name` as `StoredGame.start` has it; empty where
+    that is the game's own beginning, or the game is not drawn. A frame of chess does not hold the
+    en passant square."""
+    if name in DRAWN:
+        return format_stones(_stones(name, board[0] * board[1], frame), to_play)
     how = NOTATIONS.get(name)
     if how is None:
         return ""
@@ -164,7 +170,19 @@ def start_of(name: str, frame: Sequence[int]) -> str:
         en_passant=np.uint32(0),
         targets=np.zeros((NUM_TARGETS, 2), np.uint32),
     )
-    return how.write(how.of_state(state))
+    start = how.write(how.of_state(state))
+    return "" if start == how.start else start
+
+
+def _stones(name: str, num_points: int, frame: Sequence[int]) -> list[int]:
+    """Return the stones of a frame: 1 the first mover's, -1 the second's, 0 none."""
+    words = np.array(frame, np.uint32)
+    if name == "go":
+        halves = np.split(words[: 2 * num_words(num_points)], 2)
+    else:
+        halves = [words, words >> np.uint32(num_points)]
+    first, second = (unpack_host(half, num_points) for half in halves)
+    return list((first.astype(int) - second).tolist())
 
 
 def follow(game: StoredGame) -> DrawnGame:
@@ -186,14 +204,6 @@ def _rows(how: DiagramNotation, board: Any) -> str:
     return "".join(
         "".join(pieces[width * rank : width * rank + width])
         for rank in range(len(how.ranks) - 1, -1, -1)
-    )
-
-
-def first_mover_begins(game: StoredGame) -> bool:
-    """Return whether the game's first mover makes the first move; not so where the game begins with
-    a position of the other side."""
-    return not game.start or game.start.split()[1] == (
-        "w" if game.game in ("chess", "minichess") else "b"
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TypeVar
 
 import jax
@@ -16,8 +15,6 @@ from azero.settings import Config
 
 V = TypeVar("V")
 
-BOARDS = "boards"
-"""In a run's directory: a directory for each other board size, with its replay."""
 BOARD_DRAWS = 7
 """Mixed into the seed, so that draws of board sizes are independent of all others."""
 
@@ -70,18 +67,6 @@ def check_boards(config: Config) -> None:
         )
     if jax.process_count() > 1:
         raise ValueError("game.selfplay-sizes: a run of several processes has one board size")
-
-
-def board_directory(workdir: Path, size: int) -> Path:
-    """Return the directory of another board in a run's directory."""
-    return workdir / BOARDS / f"{size}x{size}"
-
-
-def board_directories(workdir: Path) -> dict[int | None, Path]:
-    """Return the directories of all boards in a run's directory by size; None is the run's own,
-    which is `workdir` itself."""
-    others = sorted((workdir / BOARDS).glob("*x*"))
-    return {None: workdir, **{int(path.name.split("x")[0]): path for path in others}}
 
 
 def carry_of(size: int) -> str:

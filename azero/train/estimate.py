@@ -72,11 +72,7 @@ def estimate(config: Config, iterations: int | None = None, plays: bool = True) 
     params = parameter_shapes(network)
     evaluation = evaluation_flops(params, game.board_shape)
     parameters = sum(leaf.size for leaf in jax.tree.leaves(params))
-    selfplay = config.selfplay
-    moves = selfplay.moves_per_dispatch * selfplay.dispatches_per_iteration
-    evaluations = positions_per_iteration(config) * (mean_simulations(config) + 1)
-    evaluations += moves * selfplay.played_on_games * (selfplay.played_on_simulations + 1)
-    evaluations *= plays
+    evaluations = plays * positions_per_iteration(config) * (mean_simulations(config) + 1)
     learned = config.learner.steps_per_iteration * config.learner.batch_size
     evaluations += TRAINING_PASSES * learned
     simulations = config.search.num_simulations
@@ -108,14 +104,22 @@ def full_simulations(config: Config, iteration: int) -> int:
 
 
 def mean_simulations(config: Config, iteration: int | None = None) -> float:
-    """Return the simulations per move on average, with playout-cap randomisation, after
-    `iteration` iterations or, if it is None, over the whole run."""
+    """Return the simulations per move on average, with playout-cap randomisation and resigned games
+    that are played on, after `iteration` iterations or, if it is None, over the whole run."""
     if iteration is None:
         iterations = range(max(1, config.run.iterations))
         return float(np.mean([mean_simulations(config, number) for number in iterations]))
     full, fast = full_simulations(config, iteration), config.selfplay.fast_simulations
     share = config.selfplay.full_search_probability
-    return full if fast is None else share * full + (1 - share) * fast
+    return of_all_games(config, full if fast is None else share * full + (1 - share) * fast)
+
+
+def of_all_games(config: Config, simulations: float) -> float:
+    """Return the simulations per move on average of all games, if those that are not resigned games
+    played on have `simulations`."""
+    selfplay = config.selfplay
+    played_on = selfplay.played_on_games * selfplay.played_on_simulations
+    return (selfplay.num_games * simulations + played_on) / selfplay.num_slots
 
 
 def mean_length(game: Game) -> float:
@@ -124,9 +128,10 @@ def mean_length(game: Game) -> float:
 
 
 def positions_per_iteration(config: Config) -> int:
-    """Return the positions that self-play makes in an iteration."""
+    """Return the positions that self-play makes in an iteration, those of resigned games that are
+    played on included."""
     selfplay = config.selfplay
-    return selfplay.num_games * selfplay.moves_per_dispatch * selfplay.dispatches_per_iteration
+    return selfplay.num_slots * selfplay.moves_per_dispatch * selfplay.dispatches_per_iteration
 
 
 def games_at_once(config: Config, devices: int) -> int:

@@ -69,6 +69,8 @@ class SampleGame:
 
     frame: list[int]
     """Start position, packed (`Game.pack_frame`)."""
+    to_play: int
+    """The side that moves first in it, 0 or 1."""
     actions: list[int]
     values: list[float]
     """Root values for the side to move, one per action."""
@@ -190,6 +192,7 @@ def _sample_games(games: Games, count: int) -> list[SampleGame]:
         samples.append(
             SampleGame(
                 frame=games.frame[start].tolist(),
+                to_play=int(games.to_play[start]),
                 actions=games.action[start : end - int(resigned)].tolist(),
                 values=[round(float(value), 3) for value in games.root_value[start:end]],
                 result=float(games.result[number, 0]),

@@ -14,10 +14,10 @@ from azero import mesh as mesh_lib
 from azero.checkpoint import orbax_io, store
 from azero.config import config_hash
 from azero.data.files import DamagedFileError, write_atomic
-from azero.data.run_files import EVENTS, METRICS, SAMPLES
+from azero.data.run_files import EVENTS, METRICS, SAMPLES, board_directories
 from azero.data.shard import parse_shard_path
 from azero.settings import Config
-from azero.train.boards import board_directories, part_of_board
+from azero.train.boards import part_of_board
 from azero.train.loop import REPLAY
 from azero.train.stopping import StopRequest
 

@@ -23,6 +23,7 @@ from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
 from azero.data.replay import Replay
+from azero.data.run_files import board_directory
 from azero.data.sample import Samples, unpack
 from azero.data.settings import ReplayConfig
 from azero.data.shard import ShardName
@@ -40,7 +41,6 @@ from azero.selfplay.targets import policy_room
 from azero.selfplay.trajectory import Assembler, Games
 from azero.settings import Config
 from azero.train.boards import (
-    board_directory,
     carry_of,
     check_boards,
     draw_size,
@@ -173,16 +173,6 @@ class Loop:
             return self.game.empty_boards(game.selfplay_komis)
         return None
 
-    @property
-    def starts_at_the_beginning(self) -> bool:
-        """Whether every game of self-play starts at the game's own beginning."""
-        selfplay = self.config.selfplay
-        return (
-            self.start_states is None
-            and selfplay.archive == "none"
-            and not selfplay.played_on_games
-        )
-
     @functools.cached_property
     def starts(self) -> PyTree:
         """The states[P] that self-play starts from, on every device; None is the start of the
@@ -286,7 +276,7 @@ class Loop:
         key = jax.random.fold_in(iteration_key(self.config, state.iteration), PLAY)
         params = self.programs.fold(state.player)
         selfplay = self.programs.selfplay_at(state.iteration)
-        positions = config.num_games * config.moves_per_dispatch
+        positions = config.num_slots * config.moves_per_dispatch
         yield Phase("self-play")
         state.carry = state.carry._replace(kept=selfplay.new_trees())
         for dispatch in range(config.dispatches_per_iteration):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import jax
@@ -41,8 +42,9 @@ _RESIGN = "resign."
 _ASSEMBLER = "assembler."
 
 
-def restore_learner(checkpointer: Checkpointer, state: S) -> S:
-    """Return the state of a learner from the newest checkpoint; `state` itself without one.
+def restore_learner(checkpointer: Checkpointer, state: S, counts: Sequence[str] = ()) -> S:
+    """Return the state of a learner from the newest checkpoint; `state` itself without one. The
+    `counts` of the state are those that were saved with it, where it has them.
 
     Raises:
       CheckpointError: the newest checkpoint does not fit the settings, or none is complete.
@@ -50,17 +52,22 @@ def restore_learner(checkpointer: Checkpointer, state: S) -> S:
     restored = checkpointer.restore({"train": state.train})
     if restored is not None:
         state.train, state.iteration = restored.arrays["train"], restored.iteration
+        for name in restored.meta.keys() & set(counts):
+            setattr(state, name, restored.meta[name])
     return state
 
 
-def save_learner(checkpointer: Checkpointer, state: State, games: int) -> None:
-    """Save the state of a learner after whole iterations; `games`, the number it has learned from,
-    is for `list_checkpoints`.
+def save_learner(
+    checkpointer: Checkpointer, state: State, games: int, counts: Sequence[str] = ()
+) -> None:
+    """Save the state of a learner after whole iterations, with its `counts`; `games`, the number it
+    has learned from, is for `list_checkpoints`.
 
     Raises:
       CheckpointError: the save before this one failed.
     """
     meta = {"games": games, "steps": int(state.train.step)}
+    meta |= {name: getattr(state, name) for name in counts}
     checkpointer.save(state.iteration, {"train": state.train}, meta)
 
 

@@ -176,5 +176,5 @@ def _sample(loop: Loop, iteration: int, game: SampleGame) -> files.StoredGame:
         values=tuple(game.values[: len(game.actions)]),
         komi=loop.game.komi_of(game.frame) if isinstance(loop.game, Go) else None,
         names=(player, player),
-        start="" if loop.starts_at_the_beginning else start_of(settings.name, game.frame),
+        start=start_of(settings.name, loop.game.board_shape, game.frame, game.to_play),
     )

@@ -33,6 +33,12 @@ class SupervisedState:
 
     train: TrainState
     iteration: int = 0
+    positions: int = 0
+    """Positions learned from, counting repeats."""
+
+
+COUNTS = ("positions",)
+"""What a checkpoint keeps of the state besides arrays."""
 
 
 class Supervised:
@@ -68,8 +74,11 @@ class Supervised:
     def iterate(self, state: SupervisedState) -> Iterator[SupervisedEvent]:
         """Run one iteration on `state`, in place. The state is whole, and may be saved, when
         `LearnedFromRecords` has come."""
-        started = time.monotonic()
+        started, batch = time.monotonic(), self.config.learner.batch_size
+        # that of a checkpoint of a former version is not known
+        before = state.positions or int(state.train.step) * batch
         wait = yield from self._learn(state)
+        state.positions = before + self.config.learner.steps_per_iteration * batch
         seconds = time.monotonic() - started
         state.iteration += 1
         every = self.config.evaluation.every
@@ -77,11 +86,10 @@ class Supervised:
             state.iteration % every == 0 or state.iteration == self.config.run.iterations
         ):
             yield from self._validate(state)
-        steps = int(state.train.step)
         yield LearnedFromRecords(
             state.iteration,
-            steps,
-            steps * self.config.learner.batch_size,
+            int(state.train.step),
+            state.positions,
             self.replay.count_games(),
             seconds,
             wait,

@@ -19,7 +19,7 @@ from azero.settings import Config
 from azero.train.events import LearnedFromRecords, SupervisedEvent, Validated
 from azero.train.saving import restore_learner, save_learner
 from azero.train.stage import Stage
-from azero.train.supervised import Supervised, SupervisedState
+from azero.train.supervised import COUNTS, Supervised, SupervisedState
 
 
 def make_supervised_stage(data: Path, config: Config, workdir: Path) -> Stage[SupervisedState]:
@@ -33,10 +33,10 @@ def make_supervised_stage(data: Path, config: Config, workdir: Path) -> Stage[Su
     return Stage(
         config=config,
         restore=lambda checkpointer: (
-            restore_learner(checkpointer, loop.fresh_state()),
+            restore_learner(checkpointer, loop.fresh_state(), COUNTS),
             loop.replay.take_warnings(),
         ),
-        save=partial(save_learner, games=games),
+        save=partial(save_learner, games=games, counts=COUNTS),
         open=lambda state, stop: contextlib.nullcontext(loop.iterate),
         report=partial(_report, config),
         count=lambda state: f"{int(state.train.step):,} steps",

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from azero.commands import ladder
 from azero.commands.ladder import Rung, climb
+from azero.match.directory import directory_name
 from azero.match.request import LadderRequest
 
 
@@ -36,6 +37,21 @@ def test_rungs_are_played_and_continued_and_a_missing_program_is_named(
         assert sum(map(int, row[1].split(", "))) == 2
     assert (tmp_path / "ours-1-visit" / "match.json").exists()
     assert climb(request, Console(quiet=True)) == rows
+
+
+def test_opponents_with_names_in_other_alphabets_have_directories_of_their_own(
+    tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(ladder, "RUNGS", ())
+    names = ("星陣", "絶芸", "c" * 300)
+    opponents = tuple(f"{name}=random:go5" for name in names)
+    rows = climb(
+        LadderRequest("random:go5", opponents, games=2, komi=0.5, out=tmp_path),
+        Console(quiet=True),
+    )
+    assert [row[0] for row in rows] == list(names)
+    assert len(list(tmp_path.glob("*/match.json"))) == 3
+    assert directory_name("!").strip("-"), "not the directory of all matches"
 
 
 def test_what_is_not_understood_is_said(tmp_path, monkeypatch) -> None:

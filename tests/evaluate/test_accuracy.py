@@ -17,6 +17,7 @@ from rich.console import Console
 
 from azero.data.records.recorded import ImportTally, pack_records
 from azero.evaluate.accuracy import (
+    NO_MOVE,
     Outcomes,
     clustered_mean,
     clustered_share,
@@ -149,6 +150,21 @@ def test_a_network_without_an_opinion_ranks_by_action():
     score = make_scorer(GAME, fixed_network([], 0.0))
     result = score_positions(score, {}, GAME, make_mesh(jax.devices()[:1]), rows, np.arange(16), 16)
     assert result.rank.tolist() == rows["action"][:16].tolist()
+
+
+def test_a_resignation_is_no_move_to_predict():
+    """Data sets of self-play end resigned games with a position without a move."""
+    rows = pack_records(list(read_games(EXPERT))[:2], GAME, ImportTally())
+    rows["action"][[3, -1]] = -1
+    score = make_scorer(GAME, fixed_network([0], 0.5))
+    position, mesh = np.arange(len(rows)), make_mesh(jax.devices()[:1])
+    result = score_positions(score, {}, GAME, mesh, rows, position, 64)
+    assert np.flatnonzero(result.rank == NO_MOVE).tolist() == [3, len(rows) - 1]
+    whole, actions = summarise(result), rows["action"][rows["action"] >= 0]
+    assert whole.positions == len(rows) == len(actions) + 2
+    assert whole.top1.value == pytest.approx(np.mean(actions == 0))
+    unknown = summarise(Outcomes(*(column[[3]] for column in result)))
+    assert np.isnan(unknown.top1.value) and np.isfinite(unknown.value_error.value)
 
 
 def test_a_network_that_sees_the_komi_is_given_that_of_every_game():

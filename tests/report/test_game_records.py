@@ -9,7 +9,7 @@ import pytest
 
 from azero.commands.main import data
 from azero.data.records.requests import ExportRequest
-from azero.data.run_files import write_config
+from azero.data.run_files import board_directory, write_config
 from azero.data.shard import (
     GAME_DTYPE,
     RESIGNED,
@@ -57,6 +57,7 @@ def make_run(workdir: Path, config: Config, shards: int = 2) -> list[list[int]]:
         rows = np.zeros(2 * MOVES, row_dtype(game.frame_words))
         rows["action"] = np.concatenate(moves)
         rows["to_play"] = np.tile([0, 1], MOVES)
+        rows["frame"] = np.asarray(game.pack_frame(game.init()))  # only the first of each is read
         if config.game.name == "go" and game.shows_komi:
             rows["frame"][:MOVES, -1], rows["frame"][MOVES:, -1] = 1, 13
         games = np.zeros(2, GAME_DTYPE)
@@ -95,6 +96,71 @@ def test_selfplay_of_chess_and_shogi(tmp_path: Path) -> None:
         assert len(games) == 4
         for game, moves in zip(games, played, strict=True):
             assert list(game.actions) == moves, name
+
+
+def rewrite(workdir: Path, config: Config, rows: np.ndarray, games: np.ndarray) -> None:
+    """Replace the first shard of a run by other positions and games."""
+    facts = {"game": config.game.name, "shard": 0, "process": 0}
+    words = np.zeros(config.game.build().num_actions, np.uint32)
+    write_shard(shard_path(workdir / "replay", 0, 0), Positions(rows, words), games, facts)
+
+
+def test_a_resignation_is_no_move(tmp_path: Path) -> None:
+    for name, suffix in (("go5", "sgf"), ("chess", "pgn"), ("shogi", "csa")):
+        config, workdir = load(name).config, tmp_path / name
+        played = make_run(workdir, config, shards=1)
+        game = config.game.build()
+        (_, (rows, _), games), *_ = read_replay(workdir, game, False)
+        rows = rows.copy()
+        rows["action"][MOVES - 1] = -1
+        rewrite(workdir, config, rows, games)
+        out = tmp_path / f"games.{suffix}"
+        assert export_games(workdir, out) == 2
+        if suffix == "sgf":
+            moves = [[action for _, action in record.moves] for record in read_games(out)]
+        else:
+            reader = pgn if suffix == "pgn" else csa
+            moves = [list(game.actions) for game in reader.parse_games(out.read_text(), "games")]
+        assert moves == [played[0][:-1], played[1]]
+
+
+def test_games_that_begin_elsewhere_are_exported_from_there(tmp_path: Path) -> None:
+    """Those of an archive, and resigned ones that are played on."""
+    config = load("go5").config
+    [played, _] = make_run(tmp_path, config, shards=1)
+    game = config.game.build()
+    state, frames = game.init(), []
+    for action in played:
+        frames.append(np.asarray(game.pack_frame(state)))
+        state = game.step(state, np.int32(action))
+    (_, (rows, _), games), *_ = read_replay(tmp_path, game, False)
+    rows, games = rows[3:].copy(), games.copy()  # the first game without its first three moves
+    rows["frame"][: MOVES - 3], games["length"] = frames[3:], [MOVES - 3, MOVES]
+    rewrite(tmp_path, config, rows, games)
+    export_games(tmp_path, tmp_path / "games.sgf")
+    first, second = read_games(tmp_path / "games.sgf")
+    assert first.moves == tuple((number % 2, played[number]) for number in range(3, MOVES))
+    assert (first.black_points, first.white_points, first.to_play) == (
+        tuple(sorted(played[:3:2])),
+        (played[1],),
+        1,
+    )
+    assert not second.black_points and second.to_play == 0
+
+
+def test_games_on_all_boards_of_a_run_are_exported(tmp_path: Path) -> None:
+    network = load("go7_efficient").config.network
+    game = GoConfig(size=(5,), komi=0.5, selfplay_sizes=((0, 6, 0.5),))
+    config = dataclasses.replace(load("go5").config, game=game, network=network)
+    own = make_run(tmp_path, config)
+    other = make_run(
+        board_directory(tmp_path, 6), dataclasses.replace(config, game=game.on_board(6)), shards=1
+    )
+    assert export_games(tmp_path, tmp_path / "games.sgf") == 6
+    records = list(read_games(tmp_path / "games.sgf"))
+    for size, played in ((5, own), (6, other)):
+        moves = [record.moves for record in records if record.size == size]
+        assert [[action for _, action in game] for game in moves] == played
 
 
 def test_shards_that_a_run_deletes_meanwhile_are_left_out(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,8 @@ from azero.games.animal_shogi import text as animal_text
 from azero.games.chess import text as chess_text
 from azero.games.shogi import text as shogi_text
 from azero.games.table import make
-from azero.report.pieces import draw_pieces, first_mover_begins, follow, start_of
+from azero.report.boards import first_mover_begins, positions
+from azero.report.pieces import draw_pieces, follow, start_of
 
 
 def actions_of(board, parse, names: str) -> tuple[int, ...]:
@@ -84,10 +87,45 @@ def test_animal_shogi() -> None:
     ],
 )
 def test_the_start_of_a_game_is_read_from_its_frame(name: str, option: str, start: str) -> None:
-    frame = np.asarray(make(name, **{option: start}).init().frames)[0]
-    text = start_of(name, frame.tolist())
+    game = make(name, **{option: start})
+    frame = np.asarray(game.init().frames)[0]
+    text = start_of(name, game.board_shape, frame.tolist(), int(game.to_play(game.init())))
     np.testing.assert_array_equal(np.asarray(make(name, **{option: text}).init().frames)[0], frame)
 
 
-def test_a_game_of_stones_has_no_such_start() -> None:
-    assert start_of("go", [0]) == ""
+@pytest.mark.parametrize(
+    ("name", "options", "moves"),
+    [
+        ("go", {"size": (3, 13), "komi": 1.0, "num_planes": 19}, (38, 4, 39, 5)),
+        ("go", {"size": 2, "komi": 0.5}, (0, 1, 3)),  # captures a stone
+        ("tictactoe", {}, (4, 0, 8)),
+    ],
+)
+def test_the_start_of_a_game_of_stones_is_read_from_its_frame(
+    name: str, options: dict[str, Any], moves: tuple[int, ...]
+) -> None:
+    game = make(name, **options)
+    state, to_play = game.init(), 0
+    for count in range(len(moves) + 1):
+        frame = np.asarray(game.pack_frame(state)).tolist()
+        start = start_of(name, game.board_shape, frame, to_play)
+        played, rest = (
+            StoredGame(name, game.board_shape, actions, (0.0, 0.0), start=begin)
+            for actions, begin in ((moves, ""), (moves[count:], start))
+        )
+        assert bool(start) == (count > 0)
+        assert positions(rest) == positions(played)[count:]
+        assert first_mover_begins(rest) == (count % 2 == 0)
+        if count < len(moves):
+            state, to_play = game.step(state, np.int32(moves[count])), 1 - to_play
+
+
+@pytest.mark.parametrize("name", ["chess", "minichess", "shogi", "animal_shogi"])
+def test_the_usual_start_is_not_written(name: str) -> None:
+    game = make(name)
+    frame = np.asarray(game.pack_frame(game.init())).tolist()
+    assert start_of(name, game.board_shape, frame, 0) == ""
+
+
+def test_a_game_that_is_not_drawn_has_no_start() -> None:
+    assert start_of("pgx", (6, 7), [3], 1) == ""

@@ -132,6 +132,11 @@ def test_kept_trees_archive_and_resigned_games_are_resumed(tmp_path, without_rep
         assert quiet_run("tictactoe", part, tmp_path / "parts") == 0
     assert quiet_run("tictactoe", config, tmp_path / "whole") == 0
     assert digests(tmp_path / "parts")[3] == digests(tmp_path / "whole")[3]
+    # What is counted includes the games played on: 16 games, half with 4 and half with 1 simulation.
+    *_, row = read_rows(tmp_path / "whole" / "metrics.jsonl")
+    moves = selfplay.moves_per_dispatch * selfplay.dispatches_per_iteration
+    assert row["positions"] == 3 * 16 * moves >= row["window_positions"] > 3 * 8 * moves
+    assert row["simulations_per_second"] == pytest.approx(2.5 * row["positions_per_second"])
 
 
 def test_checkpoints_kept_for_good_are_saved_whatever_the_other_interval_is(

@@ -163,6 +163,15 @@ def test_a_continued_run_ends_like_an_unbroken_one(workdir, data, tmp_path):
     assert digests(tmp_path)[4] == digests(workdir)[4]
 
 
+def test_positions_are_counted_where_the_batch_size_changes(data, tmp_path):
+    first, then = tiny(1), tiny(2)
+    then = dataclasses.replace(then, learner=dataclasses.replace(then.learner, batch_size=16))
+    for config in (first, then):
+        learn(config, tmp_path, data)
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [row["positions"] for row in rows] == [10 * 32, 10 * 32 + 10 * 16]
+
+
 def test_the_network_alone_is_one_file(workdir, tmp_path, capsys):
     exported = workdir / "checkpoint"
     assert [path.name for path in exported.iterdir()] == ["network.azero"]

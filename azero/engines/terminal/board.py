@@ -20,8 +20,10 @@ def draw_board(position: Position) -> Text:
     game = position.game
     if not isinstance(game, Go):
         diagram = game.format_board(position.state)
-        # The rules of most games draw coordinates, hands and more around the board.
-        is_bare = len(diagram.splitlines()) == game.board_shape[0]
+        # The rules of most games draw coordinates, hands and more around the board, or another
+        # diagram.
+        rows, columns = game.board_shape
+        is_bare = [len(line.split()) for line in diagram.splitlines()] == [columns] * rows
         return _with_coordinates(diagram) if is_bare else Text(diagram)
     board = game.board(position.state)
     last = position.actions[-1] if position.actions and position.actions[-1] < board.size else None

@@ -10,6 +10,7 @@ from azero.data.run_files import RunData, StoredGame, load_run
 from azero.engines.web.guard import Refusal
 from azero.engines.web.records import Record
 from azero.games.chess.pgn import RESULTS
+from azero.games.diagrams import parse_stones
 from azero.games.go.sgf import GameRecord
 from azero.games.go.sgf_write import format_result
 from azero.report.page import chart_series, draw_charts, elo_series, status, summary_numbers
@@ -64,8 +65,9 @@ def sample_record(workdir: Path, iteration: int, number: int) -> Record:
         if (found, place) == (iteration, number):
             go = None
             if game.game == "go":
-                moves = tuple((ply % 2, action) for ply, action in enumerate(game.actions))
-                go = GameRecord("sample", game.board, game.komi, moves)
+                black, white, mover = parse_stones(game.start)
+                moves = tuple((ply % 2, action) for ply, action in enumerate(game.actions, mover))
+                go = GameRecord("sample", game.board, game.komi, moves, black, white, mover)
             result = _resignation(game) if "resign" in game.ending else ""
             return Record(game.game, game.board, game.names, go, game.actions, game.start, result)
     raise Refusal(404, f"there is no game {number} of iteration {iteration} any more")

@@ -9,9 +9,12 @@ from uniform_thinker import UniformThinker
 
 from azero.engines.serve import side_of
 from azero.engines.session import Session
+from azero.engines.terminal.board import draw_board
 from azero.engines.terminal.terminal import Terminal
 from azero.games.go.sgf import parse_games
 from azero.games.table import make
+from azero.games.tictactoe.rules import TicTacToe
+from azero.players.player import Position
 from azero.players.thinking import Limits
 
 GO = {"size": 5, "komi": 6.5}
@@ -116,6 +119,18 @@ def test_tic_tac_toe_works_too() -> None:
         and session.position.is_over
         and "the game is over: X wins" in output
     )
+
+
+class Joined(TicTacToe):
+    """Draws its squares without blanks between them."""
+
+    def format_board(self, state) -> str:
+        return super().format_board(state).replace(" ", "")
+
+
+def test_only_a_diagram_with_one_sign_a_square_gets_coordinates() -> None:
+    assert str(draw_board(Position.start(Joined()))) == "...\n...\n..."
+    assert str(draw_board(Position.start(TicTacToe()))).endswith("a b c")
 
 
 @pytest.mark.parametrize(
