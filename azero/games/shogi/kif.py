@@ -44,6 +44,7 @@ SPECIAL_MOVES = {
     "投了": "%TORYO",
     "詰み": "%TSUMI",
     "切れ負け": "%TIME_UP",
+    "時間切れ": "%TIME_UP",
     "反則負け": "%ILLEGAL_MOVE",
     "入玉勝ち": "%KACHI",
     "千日手": "%SENNICHITE",
