@@ -15,7 +15,7 @@ from azero.search.settings import Search
 if TYPE_CHECKING:
     from azero.players.specs import ThinkerSpec
 
-DEFAULTS = {"go": "go9", "chess": "chess-endings"}
+DEFAULTS = {"go": "go9", "chess": "chess", "shogi": "shogi"}
 """The network that plays a game where no player is named."""
 
 
@@ -44,7 +44,7 @@ class Source:
         """Return the player's name, that of the default for `game` where none is given.
 
         Raises:
-          ValueError: more than one is given, or none where no network of the game ships.
+          ValueError: more than one is given.
         """
         given = [text for text in (self.who, self.player) if text is not None]
         if self.checkpoint is not None:
@@ -55,11 +55,6 @@ class Source:
             raise ValueError(f"give one player, not {len(given)}: {', '.join(given)}")
         if given:
             return given[0]
-        if game not in DEFAULTS:
-            raise ValueError(
-                f"no network for {game} ships with azero: name the directory of a run, or "
-                f"--random-net {game} to try a program out"
-            )
         return f"model:{DEFAULTS[game]}"
 
     @property

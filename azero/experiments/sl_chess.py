@@ -10,7 +10,7 @@ from azero.games.chess.settings import ChessConfig
 from azero.learn.settings import LearnerConfig
 from azero.match.settings import EvaluationConfig
 from azero.networks.settings import PooledConfig
-from azero.search.settings import PuctConfig
+from azero.search.settings import GumbelConfig
 from azero.settings import Config
 from azero.train.settings import CheckpointConfig, RunConfig
 
@@ -26,8 +26,10 @@ EXPERIMENT = Experiment(
             train_dtype="float32",
             inference_dtype="float32",
         ),
-        # for playing with what was learned
-        search=PuctConfig(num_simulations=100, puct_form="alphazero", random_symmetry=False),
+        # for playing with what was learned, as in chess_efficient
+        search=GumbelConfig(
+            num_simulations=24, max_considered=8, edge_width=64, random_symmetry=False
+        ),
         replay=ReplayConfig(symmetries=False),  # chess has none
         learner=LearnerConfig(
             batch_size=256,

@@ -161,7 +161,6 @@ def test_the_analysis_engine_behind_pipes() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["usi"], "azero: no network for shogi ships with azero: name the directory of a run"),
         (
             ["gtp", "go9", "--random-net", "go9"],
             "azero: give one player, not 2: go9, random-net:go9",
