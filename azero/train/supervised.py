@@ -38,7 +38,7 @@ class SupervisedState:
 
 
 COUNTS = ("positions",)
-"""What a checkpoint keeps of the state besides arrays."""
+"""What a checkpoint keeps of the state, other than arrays."""
 
 
 class Supervised:

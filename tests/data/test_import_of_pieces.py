@@ -145,6 +145,14 @@ def _first_shard(data: Dataset):
     return read_shard(path, record.sha256, game.name, game.frame_words, SLOTS)
 
 
+def test_a_mark_and_remarks_before_the_tags_are_no_game(tmp_path):
+    text = "\n\n".join(["% made by a program", "; games", *map(str, chess_games(2))])
+    (tmp_path / "a.pgn").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    (tmp_path / "b.pgn").write_bytes(b"\xef\xbb\xbf" + str(chess_games(3)[2]).encode())
+    _, output = import_files(tmp_path / "set", tmp_path, game="chess")
+    assert "3 games read from 2 files; added: train 3 games" in output
+
+
 def test_ratings_and_filters_of_other_games(tmp_path):
     (tmp_path / "a.pgn").write_text("\n\n".join(map(str, chess_games(8))))
     _, output = import_files(tmp_path / "a", tmp_path / "a.pgn", game="chess", min_rating=2430)
@@ -189,6 +197,13 @@ def test_shogi_positions_moves_and_results(tmp_path):
     show(ShowRequest(data.directory, positions=2), console)
     shown = console.export_text()
     assert "game shogi" in shown and "superko" not in shown and "Black in hand" in shown
+
+
+def test_a_game_of_shogi_that_cannot_be_read_does_not_end_its_file(tmp_path):
+    first, second = (shogi_game(seed)[0] for seed in range(2))
+    (tmp_path / "a.csa").write_text("/\n".join([first, "+\n+1111XX\n", second]))
+    _, output = import_files(tmp_path / "set", tmp_path / "a.csa", game="shogi")
+    assert "a.csa game 2, line" in output and "added: train 2 games with 80 positions" in output
 
 
 def test_an_illegal_move_of_shogi_is_named(tmp_path):

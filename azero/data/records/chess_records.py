@@ -79,11 +79,9 @@ def _problem(record: PgnGame, line: Line) -> str:
     return f"move {board.plies // 2 + 1}: {reason}"
 
 
-def _describe(game: Chess, rows: HostArray, place: int) -> tuple[str, str, str]:
-    row = rows[place]
-    board = board_of_frame(row["frame"])
-    colour = "Black" if board.is_black else "White"
-    return format_diagram(board), colour, format_san(board, int(row["action"]))
+def _describe(game: Chess, rows: HostArray, place: int) -> tuple[str, str]:
+    board = board_of_frame(rows[place]["frame"])
+    return format_diagram(board), format_san(board, int(rows[place]["action"]))
 
 
-FORMAT = RecordFormat(SUFFIXES, read_moves, _estimate, _key, _replay, _describe)
+FORMAT = RecordFormat(SUFFIXES, read_moves, _estimate, _key, _replay, _describe, ("White", "Black"))

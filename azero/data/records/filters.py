@@ -126,9 +126,13 @@ class Filters:
             return f"more than {self.longest} moves"
         if self.results == "known" and record.rewards is None:
             return "winner not known"
-        return self._objection_to_stones(record) if self.game == "go" else self._to_ratings(record)
+        return (
+            self._objection_to_stones(record)
+            if self.game == "go"
+            else self._objection_to_ratings(record)
+        )
 
-    def _to_ratings(self, record: Any) -> str:
+    def _objection_to_ratings(self, record: Any) -> str:
         if self.min_rating is None:
             return ""
         if None in record.ratings:

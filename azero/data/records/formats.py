@@ -70,9 +70,10 @@ class RecordFormat:
     """Record -> 16 bytes that are the same for the same game, whatever else differs."""
     replay: Callable[[Any, Sequence[Any]], list[Replayed]]
     """(rules, up to GROUP records) -> the games, replayed in one batch."""
-    describe: Callable[[Any, HostArray, int], tuple[str, str, str]]
-    """(rules, rows [T] of whole games, place) -> that position as text, whose move it is (Black),
-    and the move (D4)."""
+    describe: Callable[[Any, HostArray, int], tuple[str, str]]
+    """(rules, rows [T] of whole games, place) -> that position and its move (D4) as text."""
+    sides: tuple[str, str] = ("Black", "White")
+    """The first and the second mover."""
 
 
 _FORMATS = {

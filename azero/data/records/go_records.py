@@ -74,14 +74,13 @@ def _first_forbidden(game: Go, record: GameRecord, frames: HostArray, legal: Hos
     return f"move {ply + 1}, {_COLOURS[colour]} {format_vertex(action, game.board_shape)}: {rule}"
 
 
-def _describe(game: Go, rows: HostArray, place: int) -> tuple[str, str, str]:
+def _describe(game: Go, rows: HostArray, place: int) -> tuple[str, str]:
     row = rows[place]
     board = boards_of(row["frame"], game.num_points).reshape(game.board_shape)
     is_played = bool(is_target(rows)[place])
     last = int(rows[place - 1]["action"]) if row["ply"] and is_played else game.num_points
     return (
         format_diagram(board, last if last < game.num_points else None),
-        _COLOURS[int(row["to_play"])],
         format_vertex(int(row["action"]), game.board_shape) if is_played else "",
     )
 

@@ -128,7 +128,9 @@ def draw_position(dataset: Dataset, split: str, random: np.random.Generator) -> 
     (rows, _), games = read_shard(path, record.sha256, game.name, game.frame_words, SLOTS)
     place = int(random.choice(dataset.positions(rows)))
     row, number = rows[place], int(np.searchsorted(np.cumsum(games["length"]), place, side="right"))
-    diagram, colour, move = format_of(dataset.filters.game).describe(game, rows, place)
+    form = format_of(dataset.filters.game)
+    diagram, move = form.describe(game, rows, place)
+    colour = form.sides[int(row["to_play"])]
     if is_target(rows)[place]:
         played = f"{colour} played {move} as move {row['ply'] + 1} of {games['length'][number]}"
     else:

@@ -67,11 +67,9 @@ def _problem(record: ShogiGame, line: Line) -> str:
     return f"move {count + 1}, {'White' if board.is_white else 'Black'} {move}: it is not legal"
 
 
-def _describe(game: Shogi, rows: HostArray, place: int) -> tuple[str, str, str]:
-    row = rows[place]
-    board = board_of_frame(row["frame"])
-    colour = "White" if board.is_white else "Black"
-    return format_diagram(board), colour, format_usi(board, int(row["action"]))
+def _describe(game: Shogi, rows: HostArray, place: int) -> tuple[str, str]:
+    board = board_of_frame(rows[place]["frame"])
+    return format_diagram(board), format_usi(board, int(rows[place]["action"]))
 
 
 FORMAT = RecordFormat(SUFFIXES, read_moves, _estimate, _key, _replay, _describe)

@@ -3,6 +3,7 @@ Host side only."""
 
 from __future__ import annotations
 
+import codecs
 import functools
 import io
 import re
@@ -18,6 +19,7 @@ from azero.games.expanding import TooLargeError
 from azero.games.quoting import shorten
 
 SUFFIXES = with_compressed((".pgn",))
+"""Of files of games."""
 ROSTER = ("Event", "Site", "Date", "Round", "White", "Black", "Result")
 """Tags that every game has, in this order (PGN standard, section 8.1.1)."""
 VARIANTS = (
@@ -42,7 +44,9 @@ _TOKEN = re.compile(
 )
 
 
-_TAG_LINE = re.compile(r'\s*\[\s*[A-Za-z0-9_]+\s+"')
+_TAG_LINE = re.compile(r'\s*\[\s*[A-Za-z0-9][\w+#=:-]*\s*"')
+_REMARKS = ("%", ";")
+"""What begins a line that is not part of a game, where it stands before the tags."""
 LONGEST_GAME = 16 << 20
 """Bytes of one game when games are read one by one; with a comment on every move they have some
 thousands."""
@@ -166,12 +170,13 @@ def split_games(file: IO[bytes]) -> Iterator[bytes]:
     size, has_moves = 0, False
     # Any line ends; the bytes stay as they are.
     text = io.TextIOWrapper(file, encoding="latin-1")
-    while line := text.readline(LONGEST_GAME):
+    mark = codecs.BOM_UTF8.decode("latin-1")
+    while line := text.readline(LONGEST_GAME).removeprefix(mark):
         is_tag = _TAG_LINE.match(line) is not None
         if is_tag and has_moves:
             yield "".join(lines).encode("latin-1")
             lines, size, has_moves = [], 0, False
-        has_moves = has_moves or not (is_tag or line.isspace())
+        has_moves = has_moves or not (is_tag or line.isspace() or line.startswith(_REMARKS))
         lines.append(line)
         size += len(line)
         if size >= LONGEST_GAME:

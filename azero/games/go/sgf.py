@@ -24,6 +24,7 @@ from azero.games.go.sgf_text import (
 from azero.games.quoting import shorten
 
 SUFFIXES = with_compressed((".sgf",))
+"""Of files of games."""
 
 MOST_SET_UP_POINTS = 100_000
 """Each point of the largest board (52x52) 37 times; a few characters can name all points, and a

@@ -42,9 +42,10 @@ _COMMENT = re.compile(r"(?:^|,)\s*'")
 _MOVE = re.compile(r"([+-])(\d\d)(\d\d)([A-Z]{2})")
 
 
-def parse_games(content: str, name: str, is_checked: bool = True) -> Iterator[ShogiGame]:
+def parse_games(content: str, name: str, skipped: list[str] | None = None) -> Iterator[ShogiGame]:
     """Yield the games of CSA text, which a line "/" separates; `name` says where it comes from.
-    Without `is_checked` their moves need not be legal.
+    With `skipped` their moves need not be legal, and it gets a line for every game that cannot be
+    read.
 
     Raises:
       ValueError: there is no game in the text, it is not CSA, or a move is not legal; `name`, the
@@ -56,7 +57,14 @@ def parse_games(content: str, name: str, is_checked: bool = True) -> Iterator[Sh
     for text in games:
         if text.strip():
             number += 1
-            yield _Reader(f"{name} game {number}", line, is_checked).read(text)
+            try:
+                game = _Reader(f"{name} game {number}", line, skipped is None).read(text)
+            except ValueError as error:
+                if skipped is None:
+                    raise
+                skipped.append(str(error))
+            else:
+                yield game
         line += text.count("\n")
     if number == 0:
         raise ValueError(f"{name}: there is no game in it")

@@ -89,14 +89,14 @@ _KI2_MOVES = ("▲", "△", "☗", "☖")
 _COLOURS = {"先手": "black", "下手": "black", "後手": "white", "上手": "white"}
 
 
-def parse_games(content: str, name: str, is_checked: bool = True) -> Iterator[ShogiGame]:
-    """Yield the game of KIF text, its main line alone; `name` says where it comes from. Without
-    `is_checked` its moves need not be legal.
+def parse_games(content: str, name: str, skipped: list[str] | None = None) -> Iterator[ShogiGame]:
+    """Yield the game of KIF text, its main line alone; `name` says where it comes from. With
+    `skipped`, which is for `csa.parse_games`, its moves need not be legal.
 
     Raises:
       ValueError: the text is not KIF, or a move is not legal; `name` and the line are quoted.
     """
-    reader = _Reader(f"{name} game 1", is_checked)
+    reader = _Reader(f"{name} game 1", skipped is None)
     try:
         for row in content.splitlines():
             if row.startswith("変化"):

@@ -10,7 +10,7 @@ from azero.games.archives import read_texts, with_compressed
 from azero.games.shogi import csa, kif
 from azero.games.shogi.records import ShogiGame
 
-Parser = Callable[[str, str, bool], Iterator[ShogiGame]]
+Parser = Callable[[str, str, list[str] | None], Iterator[ShogiGame]]
 _PARSERS: dict[str, Parser] = {
     ".csa": csa.parse_games,
     ".kif": kif.parse_games,
@@ -30,7 +30,7 @@ def read_games(path: str | Path) -> Iterator[ShogiGame]:
     for name, content, problem in read_texts(Path(path), SUFFIXES):
         if problem:
             raise ValueError(f"{name}: {problem}")
-        yield from _parse(name, content, is_checked=True)
+        yield from _parse(name, content, None)
 
 
 def read_moves(path: Path, skipped: list[str]) -> Iterator[ShogiGame]:
@@ -44,12 +44,12 @@ def read_moves(path: Path, skipped: list[str]) -> Iterator[ShogiGame]:
         try:
             if problem:
                 raise ValueError(f"{name}: {problem}")
-            yield from _parse(name, content, is_checked=False)
+            yield from _parse(name, content, skipped)
         except ValueError as error:
             skipped.append(str(error))
 
 
-def _parse(name: str, content: bytes, is_checked: bool) -> Iterator[ShogiGame]:
+def _parse(name: str, content: bytes, skipped: list[str] | None) -> Iterator[ShogiGame]:
     """Yield the games of a text.
 
     Raises:
@@ -60,7 +60,7 @@ def _parse(name: str, content: bytes, is_checked: bool) -> Iterator[ShogiGame]:
         text = decode(content)
     except UnicodeError as error:
         raise ValueError(f"cannot read {name}: {error}") from error
-    yield from _PARSERS[f".{kind.rpartition('.')[2]}"](text, name, is_checked)
+    yield from _PARSERS[f".{kind.rpartition('.')[2]}"](text, name, skipped)
 
 
 def decode(raw: bytes) -> str:

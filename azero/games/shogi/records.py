@@ -75,8 +75,8 @@ class MoveList:
     """The moves of a game that is being read."""
 
     def __init__(self, sfen: str = START, is_checked: bool = True) -> None:
-        """Begin at a position; without `is_checked` moves need not be legal, which is 40 times as
-        fast."""
+        """Begin at a position; without `is_checked` moves need not be legal, which is much
+        faster."""
         board = board_of_sfen(sfen)
         self.board: ShogiBoard | PiecesAlone = board if is_checked else PiecesAlone(board)
         self.sfen = format_sfen(board)
