@@ -35,6 +35,7 @@ NAMES = (
     "sl19",
     "sl9",
     "sl_chess",
+    "sl_shogi",
 )
 """The experiments: each is a module of this package with a value `EXPERIMENT`."""
 

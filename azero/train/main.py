@@ -39,8 +39,8 @@ def _learn_from_selfplay(experiment: Experiment, arguments: Arguments) -> int:
     assert arguments.workdir is not None
     if arguments.data is not None:
         raise ValueError(
-            f"--data {arguments.data}: {experiment.name} learns from its own games; sl19, sl9 and "
-            "sl_chess learn from records"
+            f"--data {arguments.data}: {experiment.name} learns from its own games; sl19, sl9, "
+            "sl_chess and sl_shogi learn from records"
         )
     with contextlib.ExitStack() as cluster:
         backend = None
