@@ -4,10 +4,10 @@ or Fairy-Stockfish's of shogi as CSA.
     python experiments/sl-chess/games.py chess games.pgn --seconds 3600 --seed 1
     python experiments/sl-chess/games.py shogi games.csa --seconds 3600 --seed 1
 
-Needs the program (Debian: apt-get install stockfish fairy-stockfish) and python-chess or cshogi (pip
-install chess cshogi). Every game begins with 1 to 10 random moves, which are not part of the record,
-and each side searches a number of nodes of its own, so that games differ and many are decided. The
-same file is continued.
+Needs the program (Debian: apt-get install stockfish fairy-stockfish) and python-chess or cshogi
+(pip install chess cshogi). Every game begins with 1 to 10 random moves, which are not part of the
+record, and each side searches a number of nodes of its own, so that games differ and many are
+decided. The same file is continued.
 """
 
 import argparse
