@@ -46,6 +46,8 @@ _VIRTUAL_LOSS = 3
 """n_vl (AG16: 3)."""
 _BATCH = 16
 """Leaves evaluated together (AG16: 40 threads)."""
+_SMALLEST = 2
+"""Leaves rarely come alone; the programs of the 48 planes take long to compile."""
 _EXPORTED = "checkpoint"
 """Name of a directory with only a network, which does not identify its run."""
 
@@ -307,8 +309,18 @@ def _load_evaluator(spec: ApvSpec, game: Go, trained: GameConfig, seed: int) -> 
             seed=seed,
             random_symmetry=asks_network,
         ),
-        make_ask(value.game, value_leaf, value.params, batch=batch, seed=seed + 1),
-        make_ask(tree.game, tree_leaf, tree.params, batch=batch, seed=seed, random_symmetry=False),
+        make_ask(
+            value.game, value_leaf, value.params, batch=batch, seed=seed + 1, smallest=_SMALLEST
+        ),
+        make_ask(
+            tree.game,
+            tree_leaf,
+            tree.params,
+            batch=batch,
+            seed=seed,
+            smallest=_SMALLEST,
+            random_symmetry=False,
+        ),
         make_rollouts(game, rollouts.params, spec.has_replies, seed + 2),
         settings,
         batch,

@@ -196,10 +196,11 @@ def test_memory_bounds_the_tree_and_warming_up_asks_everyone():
         ("policy", 1),
         ("policy", 2),
         ("rollout", 1),
-        ("rollout", 4),
         ("tree", 1),
+        ("tree", 2),
         ("tree", 4),
         ("value", 1),
+        ("value", 2),
         ("value", 4),
     ]
     whole = one.think(position_after(), Limits(playouts=400)).playouts

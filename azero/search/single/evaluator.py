@@ -71,6 +71,7 @@ class Evaluator:
         symmetry: Symmetries,
         cache_size: int,
         seed: int,
+        smallest: int = 1,
         mesh: Mesh | None = None,
         network: HostNetwork | None = None,
     ) -> None:
@@ -87,6 +88,7 @@ class Evaluator:
           symmetry: see `Symmetries`.
           cache_size: evaluations that are cached; 0 is none.
           seed: of the symmetries drawn and of the leaf's own random numbers.
+          smallest: positions of the smallest program, at most `batch`; fewer are padded.
           mesh: the devices; None is all of this host. The number used divides `batch`.
           network: evaluates the planes outside XLA; `params` of the leaf are then what it returns.
         """
@@ -94,6 +96,7 @@ class Evaluator:
             (meshes.make_mesh(jax.local_devices()) if mesh is None else mesh).devices.flat
         )
         sizes = {1, batch} | ({batch // 2} if devices[0].platform == "cpu" and batch > 2 else set())
+        sizes = {size for size in sizes if size >= min(smallest, batch)}
         self.counts = Counts(0, 0, 0.0)
         self.num_symmetries = game.num_symmetries
         self._symmetry = symmetry
@@ -171,7 +174,8 @@ class Evaluator:
 
         A size that has not been compiled is not used meanwhile.
         """
-        sizes, self._largest = sorted(self._programs), 1
+        sizes = sorted(self._programs)
+        self._largest = sizes[0]
         for size in sizes:
             self._programs[size](0, pad_rows(states_of([position]), size), np.zeros(size, np.int32))
             self._largest = size

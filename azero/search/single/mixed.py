@@ -76,15 +76,25 @@ def make_ask(
     *,
     batch: int,
     seed: int,
+    smallest: int = 1,
     random_symmetry: bool = True,
 ) -> AskFn:
-    """Return a function that evaluates positions with one leaf, in calls of up to `batch`; `seed`
-    is for all random numbers.
+    """Return a function that evaluates positions with one leaf, in calls of up to `batch`; calls of
+    fewer than `smallest` positions are padded. `seed` is for all random numbers.
 
     With `random_symmetry` every position is evaluated under a random symmetry (AG16 methods: the
     implicit symmetry ensemble); the tree policy needs none.
     """
-    evaluator = Evaluator(game, leaf, params, batch=batch, symmetry="none", cache_size=0, seed=seed)
+    evaluator = Evaluator(
+        game,
+        leaf,
+        params,
+        batch=batch,
+        symmetry="none",
+        cache_size=0,
+        seed=seed,
+        smallest=smallest,
+    )
     random, num_symmetries = (
         np.random.default_rng(seed),
         game.num_symmetries if random_symmetry else 1,
@@ -129,13 +139,14 @@ class MixedEvaluator(NamedTuple):
 
     def warm_up_in_steps(self, position: PackedPosition) -> Iterator[int]:
         """Compile everything, all in one step."""
-        for size in {1, self.settings.policy_batch}:
-            self.policy([position] * size)()
-        for size in {1, self.batch}:
-            self.rollout([position] * size)()
-            self.tree([position] * size)()
-            if self.settings.asks_values:
-                self.value([position] * size)()
+        self.rollout([position])()
+        for ask, batch in (
+            (self.policy, self.settings.policy_batch),
+            (self.tree, self.batch),
+            *([(self.value, self.batch)] if self.settings.asks_values else []),
+        ):
+            for size in sorted({1, max(1, batch // 2), batch}):  # the sizes of `Evaluator`
+                ask([position] * size)()
         yield self.batch
 
     def node_bytes(self, state_bytes: int, num_actions: int) -> int:

@@ -7,8 +7,9 @@ from tree_toys import nodes_below
 
 from azero.games.table import make
 from azero.players.root_moves import is_most_visited_best
+from azero.search.leaf import ignore_symmetry, uniform_leaf
 from azero.search.single.compiled import add_edge
-from azero.search.single.mixed import MixedEvaluator, MixSettings
+from azero.search.single.mixed import MixedEvaluator, MixSettings, make_ask
 from azero.search.single.node import Node
 from azero.search.single.packed import PackedRules, unpack_state
 from azero.search.single.parallel import ParallelTree, TreeSettings
@@ -45,6 +46,33 @@ def tree_at(moves=(), policy=even, value=even, tree=even, rollout=draw, batch=8,
         state = GAME.step(state, move)
     made.move_to(state, np.asarray(GAME.legal_action_mask(state)), None)
     return made
+
+
+def test_nothing_is_compiled_after_the_warm_up():
+    """A program for half a batch was: in the middle of a game, on the clock."""
+    compiled = []
+
+    def noted(name):
+        def leaf(params, key, states, symmetry):
+            compiled.append(name)
+            return ignore_symmetry(uniform_leaf(GAME))(params, key, states, symmetry)
+
+        return leaf
+
+    asks = [
+        make_ask(GAME, noted(name), {}, batch=8, seed=0, smallest=smallest)
+        for name, smallest in (("policy", 1), ("value", 2), ("tree", 2))
+    ]
+    evaluator = MixedEvaluator(*asks, begun(draw), MixSettings(policy_batch=8), 8)
+    position = RULES.pack(GAME.init())
+    list(evaluator.warm_up_in_steps(position))
+    known = list(compiled)
+    # one position, half a batch and a batch; the last two of value and tree
+    assert sorted(known) == ["policy"] * 3 + ["tree"] * 2 + ["value"] * 2
+    for count in range(1, 9):
+        answers = [ask([position] * count)() for ask in asks]
+        assert all(len(policies) == len(values) == count for policies, values in answers)
+    assert compiled == known
 
 
 def search(tree, descents):
