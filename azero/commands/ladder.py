@@ -118,7 +118,8 @@ def _missing(player: str) -> str | None:
 def _settings(request: LadderRequest) -> str:
     size = "" if request.size is None else f"{request.size}x{request.size}, "
     return (
-        f"{size}komi {request.komi:g}, area scoring, first {request.temperature_moves} moves drawn"
+        f"{size}komi {request.komi:g}, area scoring, "
+        f"first {request.temperature_moves} moves sampled"
     )
 
 

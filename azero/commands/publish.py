@@ -303,7 +303,7 @@ def _settings(command: dict[str, Any], player: dict[str, Any]) -> str:
     if command["random_plies"]:
         words.append(f"{command['random_plies']} random moves first")
     if command["temperature_moves"]:
-        words.append(f"first {command['temperature_moves']} moves drawn")
+        words.append(f"first {command['temperature_moves']} moves sampled")
     if command["start_positions"]:
         words.append(f"from {command['start_positions'].partition(' (')[0]}")
     return ", ".join(words)

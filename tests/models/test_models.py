@@ -183,7 +183,7 @@ def test_a_network_is_published_and_replaced_by_a_stronger_one_alone(tmp_path, m
     (match,) = better.card.strength
     assert match.games == 40 and match.won > match.lost and better.card.title == "Tic-tac-toe"
     assert match.opponent == "ttt of iteration 2, which shipped before"
-    assert match.settings == "4 visits, search gumbel, 1 random moves first, first 4 moves drawn"
+    assert match.settings == "4 visits, search gumbel, 1 random moves first, first 4 moves sampled"
     with pytest.raises(ValueError, match=r"weak does not replace ttt: it scores .* above 50%"):
         publish(dataclasses.replace(few, out=tmp_path / "lost"), networks, quiet)
     assert read_network("ttt", networks) == better, "what is refused changes nothing"
