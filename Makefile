@@ -4,7 +4,7 @@ VENV ?= .venv
 PYTHONS ?= python3.11 python3.12 python3.13
 BIN = $(VENV)/bin
 DEMO_DIR ?= runs/demo
-# Processes of the tests: three for two cores, because tests that wait for programs leave a sixth of them idle. Each takes up to 4 GB.
+# Processes of the tests: three for two cores, because tests that wait for other programs leave cores idle. Each takes up to 4 GB.
 WORKERS ?= 3
 # Large pages for large arrays: page faults cost a third of a training step on a CPU (glibc 2.35 and later; others ignore it).
 export GLIBC_TUNABLES ?= glibc.malloc.hugetlb=1
@@ -15,8 +15,8 @@ export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.jax_cache
 demo: $(VENV)/.installed
 	$(BIN)/azero demo --workdir $(DEMO_DIR)
 
-# Types are checked beside the tests, whose processes leave cores idle. Bytecode is kept, also where
-# the shell says otherwise: the tests start azero a hundred times.
+# mypy runs beside the tests, whose processes leave cores idle. Bytecode is kept even if the shell
+# says otherwise, because the tests start azero a hundred times.
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -29,7 +29,7 @@ test-all:
 	  echo "== $$python"; $(MAKE) --no-print-directory nightly PYTHON=$$python VENV=$(VENV)-$$python || failed="$$failed $$python"; \
 	done; [ -z "$$failed" ] || { echo "make test-all failed on:$$failed"; exit 1; }
 
-# Every test, the slow ones too, on the programs that users run (XLA's own flags), with another seed every day.
+# Every test, the slow ones too, with XLA's default flags, as users run it, and another seed every day.
 nightly: export AZERO_NIGHTLY = 1
 nightly: export AZERO_TEST_SEED ?= $(shell date +%Y%m%d)
 nightly: export AZERO_TEST_KILLS ?= 20
@@ -41,7 +41,7 @@ nightly: $(VENV)/.installed-test
 	-$(MAKE) --no-print-directory clients
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m ''
 
-# The programs of others that tests/clients meets, each in a place of its own.
+# The programs of others that tests/clients uses, each in its own directory.
 clients: .katrain/.installed .sabaki/.installed
 
 .katrain/.installed: tests/clients/requirements-katrain.txt

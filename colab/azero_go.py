@@ -16,8 +16,8 @@
 # %% [markdown]
 # # A computer learns Go from nothing, and you play against it
 #
-# AlphaGo Zero's method on a small board: the program plays itself, learns from its own games, and
-# plays again. Nobody shows it a game.
+# AlphaGo Zero's method on a small board: the program plays itself and learns from its own games
+# alone.
 #
 # 1. Choose below, then *Runtime > Run all*.
 # 2. Watch it learn. 5x5 needs minutes to tens of minutes even without an accelerator; for 7x7
@@ -39,8 +39,8 @@ ITERATIONS = 0  # @param {type: "integer"}
 # %% [markdown]
 # ## Install
 #
-# Colab's own JAX supports this machine's accelerator and is kept: azero works with every version
-# from 0.7.2 on.
+# Colab's JAX supports this machine's accelerator, so it is kept. azero works with every version from
+# 0.7.2 on.
 
 # %%
 import importlib.metadata
@@ -115,8 +115,8 @@ print(WORKDIR)
 # %% [markdown]
 # ## Learn
 #
-# The curves are redrawn every few seconds. The Elo curve starts when the newest network first plays
-# the one before it. Stopping the cell saves and stops the run; running the cell again continues it.
+# The curves are redrawn every few seconds. The Elo curve starts with the first match against an
+# earlier network. Stopping the cell saves and stops the run; running the cell again continues it.
 
 # %%
 from azero.commands.notebook import Training, play
@@ -129,7 +129,7 @@ training.follow()
 #
 # Click a point; you are Black. *hint* shows the network's view of your position. On 5x5 Black can
 # win the whole board by opening in the centre. More visits make the network stronger and slower. It
-# plays the newest checkpoint, so this also works while the run above is stopped half-way.
+# is the network of the newest checkpoint, so the run above need not be finished.
 
 # %%
 board = play(WORKDIR, visits=64, colour="black")
@@ -139,6 +139,5 @@ board = play(WORKDIR, visits=64, colour="black")
 #
 # * `report.html` in the working directory is a full report with all curves, and sample games to
 #   step through.
-# * To learn longer, raise *ITERATIONS* above and run the cells below it again; the run in the same
-#   working directory continues.
+# * To learn longer, increase *ITERATIONS* above and run the cells below it again: the run continues.
 # * 9x9 on Colab's TPU: `azero_tpu.ipynb`.

@@ -16,29 +16,28 @@
 # %% [markdown]
 # # 9x9 Go on Colab's TPU
 #
-# `go9`, AlphaZero's search with 200 simulations and a network of 6 blocks and 128 filters, sized by
-# `configs/v5e_1.toml` for one chip with 16 GB.
+# `go9`: AlphaZero's search with 200 simulations and a network of 6 blocks of 128 filters.
+# `configs/v5e_1.toml` sizes it for one chip with 16 GB.
 #
 # 1. *Runtime > Change runtime type > v5e-1 TPU*, choose below, then *Runtime > Run all*.
-# 2. A whole run takes longer than a Colab session lasts: keep it on Google Drive. After a
+# 2. A whole run takes longer than a Colab session, so keep it on Google Drive. After a
 #    disconnection open this notebook again and run all cells: the run continues from its last
 #    checkpoint.
-# 3. Play against the newest network at any time: the notebook plays on the machine's CPU, and the
-#    TPU is used by the run alone.
+# 3. Play against the newest network at any time. The notebook plays on the machine's CPU; only the
+#    run uses the TPU.
 
 # %%
 REPOSITORY = ""  # @param {type: "string"}
 KEEP_ON_DRIVE = True  # @param {type: "boolean"}
 HOURS = 3.0  # @param {type: "number"}
 # REPOSITORY: the address that `git clone` takes for azero; leave it empty if you have uploaded a
-# clone as /content/azero. HOURS: how long the cell below learns before it stops, saved, and you can
-# play.
+# clone as /content/azero. HOURS: how long the cell *Learn* runs before it saves and stops.
 
 # %% [markdown]
 # ## Install
 #
-# Colab's own JAX supports this machine's accelerator and is kept: azero works with every version
-# from 0.7.2 on.
+# Colab's JAX supports this machine's accelerator, so it is kept. azero works with every version from
+# 0.7.2 on.
 
 # %%
 import importlib.metadata
@@ -113,7 +112,7 @@ training.follow(seconds=3600 * HOURS)
 # %% [markdown]
 # ## Play
 #
-# Click a point; you are Black, and White gets 7 points for moving second. More visits make the
+# Click a point; you are Black. Komi is 7. More visits make the
 # network stronger and slower.
 
 # %%
@@ -122,5 +121,5 @@ board = play(WORKDIR, visits=64, colour="black")
 # %% [markdown]
 # ## Next steps
 #
-# Running the cell *Learn* again continues for another *HOURS*, today or in a later session. For a
-# TPU of your own, whose run restarts by itself after preemption, see docs/cloud-tpu.md.
+# Running the cell *Learn* again continues for another *HOURS*, today or in a later session. To rent
+# a Cloud TPU, with restarts after preemption, see docs/cloud-tpu.md.
