@@ -11,7 +11,7 @@ _SMALL = minichess.EXPERIMENT.config
 
 EXPERIMENT = Experiment(
     name="animal_shogi",
-    title="Animal shogi: AlphaZero's shogi in small, in minutes on a CPU",
+    title="Animal shogi: AlphaZero's shogi at small scale, in minutes on a CPU",
     config=dataclasses.replace(
         _SMALL,
         game=AnimalShogiConfig(

@@ -10,7 +10,7 @@ _EFFICIENT = minichess_efficient.EXPERIMENT.config
 
 EXPERIMENT = Experiment(
     name="animal_shogi_efficient",
-    title="Animal shogi with the efficient set, at the operations of `animal_shogi`",
+    title="Animal shogi with the efficient set and as many operations as `animal_shogi`",
     config=dataclasses.replace(
         animal_shogi.EXPERIMENT.config,
         network=_EFFICIENT.network.replace(filters=48),

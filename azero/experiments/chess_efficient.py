@@ -15,7 +15,7 @@ _SMALL = minichess_efficient.EXPERIMENT.config
 
 EXPERIMENT = Experiment(
     name="chess_efficient",
-    title="Chess from nothing on two CPU cores: does the whole game learn?",
+    title="Chess from nothing on two CPU cores: the whole game",
     config=dataclasses.replace(
         _SMALL,
         game=ChessConfig(max_moves=200),  # longer games of beginners are drawn and teach little

@@ -14,7 +14,7 @@ from azero.train.settings import CheckpointConfig, RunConfig
 
 EXPERIMENT = Experiment(
     name="connect_four",
-    title="connect four, an environment of Pgx: beats random moves in 99% of games",
+    title="Connect four, a Pgx environment: beats random moves in 99% of games",
     config=Config(
         game=PgxConfig(id="connect_four"),
         network=ResNetConfig(

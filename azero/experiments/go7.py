@@ -14,7 +14,7 @@ from azero.train.settings import CheckpointConfig, RunConfig
 
 EXPERIMENT = Experiment(
     name="go7",
-    title="7x7 Go at komi 8.5: Black should come to win, opening in the centre",
+    title="7x7 Go at komi 8.5: Black should learn to win, opening in the centre",
     config=dataclasses.replace(
         go5.EXPERIMENT.config,
         game=GoConfig(size=(7,), komi=8.5),

@@ -10,7 +10,7 @@ from azero.train.settings import RunConfig
 
 EXPERIMENT = Experiment(
     name="go7_efficient",
-    title="7x7 Go on two CPU cores: does one network know that Black wins by 9?",
+    title="7x7 Go on two CPU cores: does one network learn that Black wins by 9?",
     config=dataclasses.replace(
         go9_efficient.EXPERIMENT.config,
         game=GoConfig(

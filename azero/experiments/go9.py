@@ -14,7 +14,7 @@ from azero.train.settings import CheckpointConfig, RunConfig
 
 EXPERIMENT = Experiment(
     name="go9",
-    title="9x9 Go with PUCT: does a 6-block net improve on itself steadily?",
+    title="9x9 Go with PUCT: does a network of 6 blocks improve steadily?",
     config=Config(
         # the fair komi by strong engines' 9x9 books; draws count 0
         game=GoConfig(size=(9,), komi=7.0),

@@ -14,7 +14,7 @@ from azero.train.settings import CheckpointConfig, RunConfig
 
 EXPERIMENT = Experiment(
     name="minichess",
-    title="5x5 minichess: AlphaZero's chess in small, in minutes on a CPU",
+    title="5x5 minichess: AlphaZero's chess at small scale, in minutes on a CPU",
     config=Config(
         game=MinichessConfig(
             max_moves=100

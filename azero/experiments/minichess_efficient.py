@@ -11,7 +11,7 @@ _PLAIN = minichess.EXPERIMENT.config
 
 EXPERIMENT = Experiment(
     name="minichess_efficient",
-    title="5x5 minichess with the efficient set, at the operations of `minichess`",
+    title="5x5 minichess with the efficient set and as many operations as `minichess`",
     config=dataclasses.replace(
         _PLAIN,
         network=PooledConfig(

@@ -15,7 +15,7 @@ _CHESS = chess_efficient.EXPERIMENT.config
 
 EXPERIMENT = Experiment(
     name="shogi_efficient",
-    title="Shogi from nothing on two CPU cores: does the whole game learn?",
+    title="Shogi from nothing on two CPU cores: the whole game",
     config=dataclasses.replace(
         _CHESS,
         game=ShogiConfig(max_moves=200, history=1),

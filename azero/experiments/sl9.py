@@ -13,7 +13,7 @@ from azero.train.settings import CheckpointConfig, RunConfig
 
 EXPERIMENT = Experiment(
     name="sl9",
-    title="a 4-block net learning from 9x9 games of an expert: dual|sep x res|conv|plain on one "
+    title="A network of 4 blocks learning from 9x9 games of an expert: dual|sep x res|conv|plain on one "
     "data set (--network.heads, --network.tower)",
     config=Config(
         game=GoConfig(size=(9,), komi=7.0, suicide=True),  # the rules of the games: Tromp-Taylor

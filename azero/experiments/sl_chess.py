@@ -18,7 +18,7 @@ _FROM_NOTHING = chess_efficient.EXPERIMENT.config
 
 EXPERIMENT = Experiment(
     name="sl_chess",
-    title="chess learned from records on two CPU cores: does a small network predict the moves?",
+    title="Chess learned from records on two CPU cores: does a small network predict the moves?",
     config=Config(
         game=ChessConfig(history=1),
         network=_FROM_NOTHING.network,

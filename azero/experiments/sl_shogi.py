@@ -12,7 +12,7 @@ from azero.games.shogi.settings import ShogiConfig
 
 EXPERIMENT = Experiment(
     name="sl_shogi",
-    title="shogi learned from records on two CPU cores: does a small network predict the moves?",
+    title="Shogi learned from records on two CPU cores: does a small network predict the moves?",
     config=dataclasses.replace(sl_chess.EXPERIMENT.config, game=ShogiConfig(history=1)),
     learns_from="records",
 )
