@@ -39,8 +39,8 @@ ITERATIONS = 0  # @param {type: "integer"}
 # %% [markdown]
 # ## Install
 #
-# Colab's JAX supports this machine's accelerator, so it is kept. azero works with every version from
-# 0.7.2 on.
+# Colab's JAX supports this machine's accelerator, so it is kept. azero works with every version
+# from 0.7.2 on.
 
 # %%
 import importlib.metadata
@@ -139,5 +139,6 @@ board = play(WORKDIR, visits=64, colour="black")
 #
 # * `report.html` in the working directory is a full report with all curves, and sample games to
 #   step through.
-# * To learn longer, increase *ITERATIONS* above and run the cells below it again: the run continues.
+# * To learn longer, increase *ITERATIONS* above and run the cells below it again. The run
+#   continues.
 # * 9x9 on Colab's TPU: `azero_tpu.ipynb`.

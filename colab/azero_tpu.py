@@ -36,8 +36,8 @@ HOURS = 3.0  # @param {type: "number"}
 # %% [markdown]
 # ## Install
 #
-# Colab's JAX supports this machine's accelerator, so it is kept. azero works with every version from
-# 0.7.2 on.
+# Colab's JAX supports this machine's accelerator, so it is kept. azero works with every version
+# from 0.7.2 on.
 
 # %%
 import importlib.metadata

@@ -1,4 +1,4 @@
-"""AlphaGo Zero in small: 5x5 with everything that `go19` does (PUCT, noise, symmetries, gate,
+"""AlphaGo Zero at small scale: 5x5 with everything that `go19` does (PUCT, noise, symmetries, gate,
 resignation and its calibration, a window), on a CPU."""
 
 import dataclasses
@@ -14,7 +14,7 @@ _PUBLISHED = go19.EXPERIMENT.config
 
 EXPERIMENT = Experiment(
     name="go5_gated",
-    title="AlphaGo Zero in small: 5x5 with the published search, gate and resignation",
+    title="AlphaGo Zero at small scale: 5x5 with the published search, gate and resignation",
     config=dataclasses.replace(
         _PUBLISHED,
         game=GoConfig(size=(5,), komi=0.5),  # as in go5, without its reward for points

@@ -13,8 +13,8 @@ from azero.train.settings import CheckpointConfig, RunConfig
 
 EXPERIMENT = Experiment(
     name="sl9",
-    title="A network of 4 blocks learning from 9x9 games of an expert: dual|sep x res|conv|plain on one "
-    "data set (--network.heads, --network.tower)",
+    title="A network of 4 blocks learning from 9x9 games of an expert: dual|sep x res|conv|plain "
+    "on one data set (--network.heads, --network.tower)",
     config=Config(
         game=GoConfig(size=(9,), komi=7.0, suicide=True),  # the rules of the games: Tromp-Taylor
         network=ResNetConfig(blocks=4, filters=32, value_hidden=64),
