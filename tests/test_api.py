@@ -268,6 +268,8 @@ def test_positions_come_from_fen_and_sfen():
     assert azero.Position.from_fen(START.rsplit(" ", 2)[0]).legal_moves() == (
         azero.Position.start(azero.make("chess")).legal_moves()
     )
+    shogi = azero.make("shogi")
+    assert azero.Position.from_fen(shogi.sfen, "7g7f", game=shogi).side == "White"
     with pytest.raises(ValueError, match="go has no positions in FEN"):
         azero.Position.from_fen(START, game=azero.make("go", size=5))
     with pytest.raises(ValueError, match="8/8 w"):

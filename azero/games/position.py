@@ -80,8 +80,7 @@ class Position:
           TypeError: `fen` is not text, or `game` not a game.
         """
         _check_text(fen)
-        whole = f"{fen} 0 1" if len(fen.split()) == 4 else fen
-        return cls._from_text(whole, make("chess") if game is None else game).play_moves(moves)
+        return cls._from_text(fen, make("chess") if game is None else game).play_moves(moves)
 
     @classmethod
     def from_sfen(

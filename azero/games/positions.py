@@ -63,7 +63,7 @@ def _read(game: Game, path: Path) -> tuple[list[str], PyTree]:
             f"{game.name} begins with its own position"
         )
     try:
-        content = path.read_text(encoding="utf-8")
+        content = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"cannot read the start positions in {path}: {error}") from error
     rows = [

@@ -149,8 +149,9 @@ def test_a_mark_and_remarks_before_the_tags_are_no_game(tmp_path):
     text = "\n\n".join(["% made by a program", "; games", *map(str, chess_games(2))])
     (tmp_path / "a.pgn").write_bytes(b"\xef\xbb\xbf" + text.encode())
     (tmp_path / "b.pgn").write_bytes(b"\xef\xbb\xbf" + str(chess_games(3)[2]).encode())
+    (tmp_path / "c.pgn").write_text("{A game\nof 2026}\n" + str(chess_games(4)[3]))
     _, output = import_files(tmp_path / "set", tmp_path, game="chess")
-    assert "3 games read from 2 files; added: train 3 games" in output
+    assert "4 games read from 3 files; added: train 4 games" in output and "readable" not in output
 
 
 def test_ratings_and_filters_of_other_games(tmp_path):

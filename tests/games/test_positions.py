@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from azero import mesh as mesh_lib
-from azero.games.positions import read_positions
+from azero.games.positions import read_position_lines, read_positions
 from azero.games.table import make
 from azero.search.search import SearchOutput
 from azero.selfplay.selfplay import make_selfplay
@@ -51,6 +51,8 @@ def test_a_file(tmp_path: Path) -> None:
     assert states.frames.shape == (4, 8, 3)
     expected = make("animal_shogi").from_positions([*lines, lines[1]])
     jax.tree.map(np.testing.assert_array_equal, states, expected)
+    path.write_bytes(b"\xef\xbb\xbf" + lines[1].encode())
+    assert read_position_lines(make("animal_shogi"), path) == [lines[1]]
 
 
 @pytest.mark.parametrize(

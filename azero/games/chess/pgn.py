@@ -167,7 +167,7 @@ def split_games(file: IO[bytes]) -> Iterator[bytes]:
       TooLargeError: one is longer than LONGEST_GAME.
     """
     lines: list[str] = []
-    size, has_moves = 0, False
+    size, has_tags, has_moves = 0, False, False
     # Any line ends; the bytes stay as they are.
     text = io.TextIOWrapper(file, encoding="latin-1")
     mark = codecs.BOM_UTF8.decode("latin-1")
@@ -176,12 +176,14 @@ def split_games(file: IO[bytes]) -> Iterator[bytes]:
         if is_tag and has_moves:
             yield "".join(lines).encode("latin-1")
             lines, size, has_moves = [], 0, False
-        has_moves = has_moves or not (is_tag or line.isspace() or line.startswith(_REMARKS))
+        has_tags = has_tags or is_tag
+        is_text = not (is_tag or line.isspace() or line.startswith(_REMARKS))
+        has_moves = has_moves or (has_tags and is_text)
         lines.append(line)
         size += len(line)
         if size >= LONGEST_GAME:
             raise TooLargeError(f"a game of more than {LONGEST_GAME >> 20} MiB")
-    if has_moves or any(map(str.strip, lines)):
+    if any(map(str.strip, lines)):
         yield "".join(lines).encode("latin-1")
 
 

@@ -3,6 +3,7 @@ only."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import re
@@ -30,7 +31,7 @@ MOST_SET_UP_POINTS = 100_000
 """Each point of the largest board (52x52) 37 times; a few characters can name all points, and a
 file may repeat them."""
 MOST_POINTS_OF_KOMI = 100
-"""A larger komi is in hundredths, as the Fox server writes it."""
+"""A larger komi is in hundredths, as the Fox server writes it, if it is a multiple of 25."""
 _WINNER_IN_WORDS = re.compile(r"(?:([黑黒흑])|[白백])[^負负敗败패]*[胜勝승]")
 """A result in Chinese, Japanese or Korean: 黑中盘胜, 白半目勝ち, 흑불계승."""
 KEPT = ("GN", "EV", "RO", "PC", "BT", "WT", "TM", "OT", "ON", "SO", "US", "AN", "CP", "GC", "C")
@@ -178,8 +179,8 @@ def parse_games(
 def parse_komi(text: str) -> float | None:
     """Return a komi in points, whatever its unit in the file; None if it is not a number.
 
-    Above 100 it is in hundredths (the Fox server: 650 is 6.5). Quarters are Chinese counting, in
-    which one stone is two points: 3.75, or 375, is 7.5.
+    A multiple of 25 above 100 is in hundredths (the Fox server: 650 is 6.5). Quarters are Chinese
+    counting, in which one stone is two points: 3.75, or 375, is 7.5.
     """
     try:
         komi = float(text.replace(",", "."))
@@ -187,7 +188,7 @@ def parse_komi(text: str) -> float | None:
         return None
     if not math.isfinite(komi):
         return None
-    komi = komi / 100 if abs(komi) > MOST_POINTS_OF_KOMI else komi
+    komi = komi / 100 if abs(komi) > MOST_POINTS_OF_KOMI and komi % 25 == 0 else komi
     return 2 * komi if (4 * komi) % 2 == 1 else komi
 
 
@@ -202,6 +203,7 @@ def _parse_game(text: str, name: str) -> GameRecord:
     moves, comments = _parse_moves(rest, shape)
     if plain:
         moves += [(int(colour == "W"), _action(point, shape)) for colour, point in plain[1]]
+        comments += [""] * len(plain[1])
     handicap = _text(root, "HA").strip()
     if (
         handicap.isdecimal()
@@ -242,7 +244,7 @@ def _without_impossible_komi(record: GameRecord) -> GameRecord:
     number, 311 of these one with half a point, the others just 0.
     """
     if record.komi == 0 and record.margin is not None and record.margin % 1:
-        return GameRecord(**{**record.__dict__, "komi": None})
+        return dataclasses.replace(record, komi=None)
     return record
 
 

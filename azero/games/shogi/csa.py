@@ -150,14 +150,14 @@ class _Reader:
         if row.startswith("PI"):
             board = board_of_sfen(START)
             self.pieces = {square: piece for square, piece in enumerate(board.pieces) if piece}
-            for square, _ in re.findall(r"(\d\d)([A-Z]{2})", row[2:]):
+            for square, _ in _squares(row):
                 self.pieces.pop(parse_square(square_of_digits(square)), None)
         elif re.match(r"P[1-9]", row):
             for file, cell in enumerate(re.findall(r".{3}|.+", row[2:].ljust(27)[:27])):
                 if cell.strip() not in ("*", ""):
                     self.put(f"{9 - file}{row[1]}", cell[0], cell[1:3])
         elif row[1:2] in ("+", "-"):
-            for square, piece in re.findall(r"(\d\d)([A-Z]{2})", row[2:]):
+            for square, piece in _squares(row):
                 self.put(square, row[1], piece)
         else:
             raise ValueError(f"{row!r} is not CSA")
@@ -195,6 +195,13 @@ class _Reader:
             f"{'/'.join(rows)} {'b' if sign == '+' else 'w'} "
             f"{format_hands(self.hands['+'], self.hands['-'])} 1"
         )
+
+
+def _squares(row: str) -> list[tuple[str, str]]:
+    """Return the squares and pieces of a row PI82HI22KA or P+00FU."""
+    if not re.fullmatch(r"P.(\d\d[A-Z]{2})*", row):
+        raise ValueError(f"{row!r} is not CSA")
+    return re.findall(r"(\d\d)([A-Z]{2})", row)
 
 
 def format_move(board: ShogiBoard, action: int) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from azero.games.quoting import shorten
 from azero.games.shogi import csa
-from azero.games.shogi.position import KINDS
+from azero.games.shogi.position import HAND_KINDS, KINDS
 from azero.games.shogi.records import MoveList, ShogiGame, winner_of
 from azero.games.shogi.sfen import START, format_hands, parse_square, square_of_digits
 from azero.games.shogi.text import letter_of
@@ -22,6 +22,7 @@ _LETTERS = {sign: letter for letter, sign in PIECES.items()} | {
     "成桂": "+N",
     "成銀": "+S",
 }
+_DROPPED = tuple(letter_of(code) for code in HAND_KINDS)
 DIGITS, NUMERALS = "１２３４５６７８９", "一二三四五六七八九"
 HANDICAPS = {
     "平手": START,
@@ -223,7 +224,7 @@ class _Reader:
         )
         letter = _LETTERS[piece]
         if drop:
-            usi = f"{letter}*{end}"
+            usi = f"{letter}*{end}" if letter in _DROPPED else "?"
         else:
             if "0" in (file, rank):
                 raise ValueError(f"{text!r} starts from no square")
@@ -251,7 +252,9 @@ def _hand(value: str) -> dict[str, int]:
     for item in value.split():
         if item == "なし":
             continue
-        if item[0] not in _LETTERS or not re.fullmatch(rf"十?[{NUMERALS}]?", item[1:]):
+        if _LETTERS.get(item[0]) not in _DROPPED or not re.fullmatch(
+            rf"十?[{NUMERALS}]?", item[1:]
+        ):
             raise ValueError(f"{item!r} is not pieces in hand")
         units = item[1:].lstrip("十")
         count = (10 if "十" in item else 0) + (NUMERALS.index(units) + 1 if units else 0)

@@ -51,6 +51,10 @@ def test_two_moves_in_one_node_are_both_played() -> None:
     assert record.comments == ("", "both", "")
 
 
+def test_a_move_in_the_root_has_its_comment_and_the_others_none() -> None:
+    assert parse("(;SZ[9]B[aa]C[first];W[bb];B[cc])").comments == ("first", "", "")
+
+
 def test_both_spellings_of_a_pass_and_a_real_tt() -> None:
     assert parse("(;SZ[19];B[tt];W[])").moves == ((0, 361), (1, 361))
     assert parse("(;SZ[21];B[tt];W[])").moves == ((0, 19 * 21 + 19), (1, 441))
@@ -106,6 +110,7 @@ def test_rectangular_boards() -> None:
         ("3.25", 6.5),
         ("650", 6.5),
         ("750", 7.5),
+        ("150.5", 150.5),
         ("-5", -5.0),
         ("6,5", 6.5),
     ],

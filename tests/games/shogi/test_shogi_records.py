@@ -289,6 +289,8 @@ KIF_ONE_KING = "|v玉 ・ ・ ・ ・ ・ ・ ・ ・|\n" + "| ・ ・ ・ ・ �
         (csa, "PI\n+\n+7776KI\n", "here game 1, line 3: .7776KI moves a piece that is not there"),
         (csa, "PI\n+\nhello\n", "here game 1, line 3: 'hello' is not CSA"),
         (csa, "hello\n", "here game 1, line 1: 'hello' is not CSA"),
+        (csa, "PI82HI2KA\n+\n", "here game 1, line 1: 'PI82HI2KA' is not CSA"),
+        (csa, "PI\nP+00FU5FU\n+\n", "here game 1, line 2: 'P.00FU5FU' is not CSA"),
         (csa, "", "here: there is no game in it"),
         (csa, "/\n\n/\n", "here: there is no game in it"),
         (csa, "V2.2\n", "here game 1: it does not say who moves first"),
@@ -310,12 +312,20 @@ KIF_ONE_KING = "|v玉 ・ ・ ・ ・ ・ ・ ・ ・|\n" + "| ・ ・ ・ ・ �
         (kif, "hello\n", "here game 1, line 1: there is no header, diagram or move in KIF"),
         (kif, "", "here game 1, line 0: there is no header, diagram or move in KIF"),
         (kif, "先手：one\n▲７六歩 △３四歩\n", "here game 1, line 2: '▲７六歩 △３四歩' is in KI2"),
+        (kif, "後手の持駒：王\n", "here game 1, line 1: '王' is not pieces in hand"),
         (kif, KIF_ONE_KING, "here game 1, line 9: .*Black has 0 kings"),
     ],
 )
 def test_mistakes_are_named(module, text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         list(module.parse_games(text, "here"))
+
+
+@pytest.mark.parametrize("piece", ["玉", "と", "成銀"])
+@pytest.mark.parametrize("skipped", [None, []])
+def test_only_pieces_of_a_hand_are_dropped(piece: str, skipped: list[str] | None) -> None:
+    with pytest.raises(ValueError, match=f"line 1: '５五{piece}打' is not a legal move"):
+        list(kif.parse_games(f"1 ５五{piece}打\n", "here", skipped))
 
 
 @pytest.mark.parametrize(
