@@ -140,11 +140,10 @@ def _of_zip(file: IO[bytes], budget: Budget) -> Iterator[tuple[str, Callable[[],
     with zipfile.ZipFile(file) as archive:
         for member in archive.infolist():
             if not member.is_dir():
-                yield member.filename, partial(_open_member, archive, member, budget)
-
-
-def _open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, budget: Budget) -> IO[bytes]:
-    return budget.counted(archive.open(member))
+                yield (
+                    member.filename,
+                    partial(lambda one: budget.counted(archive.open(one)), member),
+                )
 
 
 def _of_tar(file: IO[bytes], budget: Budget) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
@@ -159,8 +158,4 @@ def _of_tar(file: IO[bytes], budget: Budget) -> Iterator[tuple[str, Callable[[],
             if content is None:
                 budget.member()
             else:
-                yield member.name, partial(_as_it_is, content)
-
-
-def _as_it_is(content: IO[bytes]) -> IO[bytes]:
-    return content
+                yield member.name, partial(lambda opened: opened, content)

@@ -22,6 +22,15 @@ def repeat_state(state: PyTree, count: int) -> PyTree:
     return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *jnp.shape(leaf))), state)
 
 
+def select_states(mask: jax.Array, chosen: PyTree, others: PyTree) -> PyTree:
+    """Return `chosen` [B, ...] where bool[B] `mask` holds, `others` elsewhere."""
+
+    def select(one: jax.Array, other: jax.Array) -> jax.Array:
+        return jnp.where(mask.reshape(mask.shape + (1,) * (other.ndim - 1)), one, other)
+
+    return jax.tree.map(select, chosen, others)
+
+
 @functools.cache
 def batch_native(
     function: Callable[..., PyTree],

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Iterable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -235,3 +237,24 @@ def points_with(digits: list[Array], number: int, points: Array) -> Array:
     for bit, digit in enumerate(digits):
         points = points & (digit if number >> bit & 1 else ~digit)
     return points
+
+
+def finish_hash(code: Any) -> Any:
+    """Return uint32 of uint32, numpy's or JAX's, in which every bit depends on all: the finaliser
+    of MurmurHash3 (Appleby, public domain)."""
+    code = (code ^ (code >> 16)) * np.uint32(0x85EBCA6B)
+    code = (code ^ (code >> 13)) * np.uint32(0xC2B2AE35)
+    return code ^ (code >> 16)
+
+
+def hash_words(code: Any, words: Iterable[Any], first: int, second: int) -> Any:
+    """Return a hash uint32 of words uint32, numpy's or JAX's: a multiply-and-rotate chain from
+    `code` on, with two factors (after MurmurHash3)."""
+    for word in words:
+        mixed = _rotate(word * np.uint32(first), 15) * np.uint32(second)
+        code = _rotate(code ^ mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    return finish_hash(code)
+
+
+def _rotate(word: Any, amount: int) -> Any:
+    return (word << amount) | (word >> (32 - amount))

@@ -5,6 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar, Self
 
+import jax.numpy as jnp
+
+from azero.types import Array
+
 NUM_FRAMES = 8
 """Positions that a state keeps, and that the planes show by default (AZ, supplement: T = 8)."""
 
@@ -38,3 +42,9 @@ def check_history(history: int) -> None:
     """
     if not 1 <= history <= NUM_FRAMES:
         raise ValueError(f"history {history}: allowed are 1 to {NUM_FRAMES}")
+
+
+def with_facts(frame: Array, bits: Array) -> Array:
+    """Return the frame uint32[F] with `bits` uint32[] set in its last word."""
+    is_last = jnp.arange(frame.shape[0], dtype=jnp.int32) == frame.shape[0] - 1
+    return jnp.where(is_last, frame | bits, frame)

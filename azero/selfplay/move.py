@@ -8,11 +8,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from azero.games.batching import select_states
 from azero.games.game import Game
 from azero.search.search import PreviousSearch, SearchFn, SearchOutput
 from azero.selfplay.carry import Carry, next_games
 from azero.selfplay.settings import SelfplayConfig
-from azero.selfplay.starts import put_states, select_states, update_archive
+from azero.selfplay.starts import put_states, update_archive
 from azero.selfplay.targets import countable, policy_room, policy_words
 from azero.selfplay.temperature import choose
 from azero.selfplay.trajectory import Step

@@ -43,9 +43,8 @@ def make_tracer(game: Game, allowed_moves: AllowedFn, mesh: Mesh) -> Callable[[H
 
     def move(states: PyTree, actions: Array) -> tuple[PyTree, tuple[Array, Array]]:
         seen = jax.vmap(game.pack_frame)(states), allowed_moves(states)
-        return jax.vmap(game.step)(
-            states, jnp.maximum(actions, 0)
-        ), seen  # a finished game stays as it is
+        played = jax.vmap(game.step)(states, jnp.maximum(actions, 0))
+        return played, seen  # a finished game stays as it is
 
     def chunk(states: PyTree, actions: Array) -> tuple[PyTree, tuple[Array, Array]]:
         return jax.lax.scan(move, states, actions)

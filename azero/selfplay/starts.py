@@ -9,6 +9,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from azero.games.batching import select_states
 from azero.games.game import Game
 from azero.search.search import SearchOutput
 from azero.selfplay.settings import SelfplayConfig
@@ -49,15 +50,6 @@ def check_archive(config: SelfplayConfig, game: Game) -> None:
             f"selfplay.archive and selfplay.played-on-games need a game whose states have their "
             f"newest positions in `frames`; those of {game.name} have not"
         )
-
-
-def select_states(mask: Array, chosen: PyTree, others: PyTree) -> PyTree:
-    """Return `chosen` [B, ...] where bool[B] `mask` holds, `others` elsewhere."""
-
-    def select(one: Array, other: Array) -> Array:
-        return jnp.where(mask.reshape(mask.shape + (1,) * (other.ndim - 1)), one, other)
-
-    return jax.tree.map(select, chosen, others)
 
 
 def put_states(pool: Pool, mask: Array, states: PyTree) -> Pool:

@@ -159,10 +159,8 @@ class Assembler:
         first_network = np.where(
             first >= self._now - num_moves, np.int32(network), self._network[slot]
         )
-        self._network[slot] = (
-            # where the next game has begun; one that begins with the next chunk is set then
-            network
-        )
+        # Where the next game has begun; one that begins with the next chunk is set then.
+        self._network[slot] = network
         length = (last - first + 1).astype(np.int32)
         begin = np.cumsum(length, dtype=np.int64) - length
         row = np.arange(int(length.sum()), dtype=np.int64)

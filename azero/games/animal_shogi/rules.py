@@ -31,7 +31,7 @@ TREE_KEYS = 32
 THREEFOLD = 3
 """Occurrences of a position that end the game."""
 ENDINGS = ("", "catch", "no safe move", "try", "threefold repetition", "move limit")
-"""How a game ended, by `AnimalShogiState.ending`; if several apply, the first."""
+"""How a game ended, by `AnimalShogiState.ending`; if several apply, a try, else the first."""
 
 
 @struct.dataclass

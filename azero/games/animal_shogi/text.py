@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -67,8 +68,12 @@ def _parse(sfen: str) -> ParsedAnimalSfen:
         raise ValueError(
             f"b is to move at odd move numbers and w at even ones, not {side!r} at {number}"
         )
-    own_hand, other_hand = (_parse_hand(hands, is_first) for is_first in (True, False))
-    _check_set(pieces, hands)
+    held = _parse_hands(hands)
+    _check_set(pieces, held)
+    own_hand, other_hand = (
+        sum(held[letter] << 2 * index for index, letter in enumerate(letters))
+        for letters in ("CEG", "ceg")
+    )
     first = _word(sum(1 << square for square, piece in enumerate(pieces) if piece.isupper()))
     second = _word(sum(1 << square for square, piece in enumerate(pieces) if piece.islower()))
     kinds = [
@@ -99,37 +104,27 @@ def _parse_pieces(board: str) -> list[str]:
     return pieces
 
 
-def _parse_hand(hands: str, is_first: bool) -> int:
-    """Return the six bits of one side's hand."""
-    if hands == "-":
-        return 0
-    if not re.fullmatch(r"(2?[CEGceg])+", hands):
+def _parse_hands(hands: str) -> Counter[str]:
+    """Return how many pieces of each letter are in hand; those of the second player are small."""
+    if hands != "-" and not re.fullmatch(r"(2?[CEGceg])+", hands):
         raise ValueError(
             f"pieces in hand are '-' or some of CEG and ceg, with a 2 before two of a "
             f"kind, not {hands!r}"
         )
-    counts = dict.fromkeys("CEG", 0)
+    held: Counter[str] = Counter()
     for count, letter in re.findall(r"(2?)([CEGceg])", hands):
-        if letter.isupper() == is_first:
-            counts[letter.upper()] += int(count or 1)
-    return sum(
-        min(count, positions.HAND_SIZE) << 2 * index for index, count in enumerate(counts.values())
-    )
+        held[letter] += int(count or 1)
+    return held
 
 
-def _check_set(pieces: list[str], hands: str) -> None:
+def _check_set(pieces: list[str], held: Counter[str]) -> None:
     """Raise a ValueError if there are more pieces of a kind than in a set."""
     for letter in "CEG":
         board = sum(piece.upper() in (letter, "H" if letter == "C" else letter) for piece in pieces)
-        held = sum(
-            int(count or 1)
-            for count, piece in re.findall(r"(2?)([CEGceg])", hands)
-            if piece.upper() == letter
-        )
-        if board + held > positions.HAND_SIZE:
+        count = board + held[letter] + held[letter.lower()]
+        if count > positions.HAND_SIZE:
             raise ValueError(
-                f"there are {board + held} pieces of the kind {letter}; a set has "
-                f"{positions.HAND_SIZE}"
+                f"there are {count} pieces of the kind {letter}; a set has {positions.HAND_SIZE}"
             )
 
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from azero.games.bits import hash_words
 from azero.games.chess.squares import ChessSquares, compute_once, constant, mirror, square_set
 from azero.games.compass import choose, spread
 from azero.types import Array
@@ -239,11 +240,11 @@ def has_insufficient_material(position: ChessPosition) -> Array:
     That is king against king, with one knight or with bishops that all stand on squares of one
     colour (FIDE 5.2.2 for these simple cases, as python-chess).
     """
-    mighty = position.kind(PAWN) | position.kind(ROOK) | position.kind(QUEEN)
+    sufficient = position.kind(PAWN) | position.kind(ROOK) | position.kind(QUEEN)
     knights, bishops = position.kind(KNIGHT), position.kind(BISHOP)
     one_colour = (bishops & _LIGHT_SQUARES).is_empty() | (bishops & ~_LIGHT_SQUARES).is_empty()
-    return mighty.is_empty() & ~(knights | bishops).has_several() | (
-        mighty.is_empty() & knights.is_empty() & one_colour
+    return sufficient.is_empty() & (
+        ~(knights | bishops).has_several() | (knights.is_empty() & one_colour)
     )
 
 
@@ -251,8 +252,7 @@ def codes(position: ChessPosition, black: Array, board: Sequence[Array]) -> list
     """Return two hash words of the position for the repetition rule: pieces, side to move, castling
     rights and a legal en-passant capture.
 
-    Each is a multiply-and-rotate chain over the words (after MurmurHash3) and odd, so that zero can
-    mean "unknown"; together they have 62 bits.
+    Each is odd, so that zero can mean "unknown"; together they have 62 bits.
     """
     rest = position.castling | (position.en_passant << 4) | (black & np.uint32(1 << 12))
     results = []
@@ -260,16 +260,6 @@ def codes(position: ChessPosition, black: Array, board: Sequence[Array]) -> list
         (0x243F6A88, 0xCC9E2D51, 0x1B873593),
         (0x85A308D3, 0x9E3779B1, 0x85EBCA6B),
     ):
-        code = np.uint32(seed) ^ (rest * np.uint32(first))
-        for word in (*board, rest):
-            code = _rotate(
-                code ^ (_rotate(word * np.uint32(first), 15) * np.uint32(second)), 13
-            ) * np.uint32(5) + np.uint32(0xE6546B64)
-        code = (code ^ (code >> 16)) * np.uint32(0x85EBCA6B)
-        code = (code ^ (code >> 13)) * np.uint32(0xC2B2AE35)
-        results.append((code ^ (code >> 16)) | np.uint32(1))
+        start = np.uint32(seed) ^ (rest * np.uint32(first))
+        results.append(hash_words(start, (*board, rest), first, second) | np.uint32(1))
     return results
-
-
-def _rotate(word: Array, amount: int) -> Array:
-    return (word << amount) | (word >> (32 - amount))

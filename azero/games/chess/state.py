@@ -17,7 +17,7 @@ from azero.games.chess import legal, position
 from azero.games.chess.fen import MAX_FULL_MOVES
 from azero.games.chess.position import ChessPosition
 from azero.games.chess.squares import ChessSquares
-from azero.games.history import NUM_FRAMES, WithHistory
+from azero.games.history import NUM_FRAMES, WithHistory, with_facts
 from azero.games.symmetry import IdentityOnly
 from azero.types import Array
 
@@ -158,10 +158,9 @@ def after(state: ChessState, new: Surveyed, max_moves: int) -> ChessState:
     clock = position.facts(new.frame[-1]).clock.astype(jnp.int32)
     occurrences, codes = _remember(state.codes, new.codes, clock)
     num_moves = state.num_moves + 1
+    frame = with_facts(new.frame, occurrences.astype(jnp.uint32) << position.OCCURRENCES_BIT)
     played = ChessState(
-        frames=jnp.concatenate(
-            [_with_occurrences(new.frame, occurrences)[None], state.frames[:-1]]
-        ),
+        frames=jnp.concatenate([frame[None], state.frames[:-1]]),
         en_passant=new.en_passant,
         targets=new.targets,
         codes=codes,
@@ -215,16 +214,6 @@ def _remember(past: Array, now: Array, clock: Array) -> tuple[Array, Array]:
     same = (past == now).all(axis=0) & (place < clock) & ((clock - place) % 2 == 0)
     occurrences = 1 + jnp.minimum(same.sum(dtype=jnp.int32), 2)
     return occurrences, jnp.where(place == clock, now, past)
-
-
-def _with_occurrences(frame: Array, occurrences: Array) -> Array:
-    """Return the frame uint32[9] with its occurrences int32[] filled in."""
-    bits = occurrences.astype(jnp.uint32) << position.OCCURRENCES_BIT
-    return jnp.where(
-        jnp.arange(position.FRAME_WORDS, dtype=jnp.int32) == position.FRAME_WORDS - 1,
-        frame | bits,
-        frame,
-    )
 
 
 def _ending(verdict: Array, clock: Array, occurrences: Array, is_long: Array) -> Array:

@@ -8,6 +8,8 @@ import numpy as np
 
 from azero.games.go.text import format_vertex
 
+Point = tuple[int, int]
+"""(row, column)"""
 _SHOWN = 8
 """Most points of a chain that an error lists."""
 
@@ -51,11 +53,10 @@ def atari_of(board: np.ndarray) -> np.ndarray:
     return atari
 
 
-def chains(board: np.ndarray) -> list[tuple[set[tuple[int, int]], set[tuple[int, int]]]]:
-    """Return all chains of a board int8[H, W], each with its liberties, as sets of (row,
-    column)."""
-    found: list[tuple[set[tuple[int, int]], set[tuple[int, int]]]] = []
-    seen: set[tuple[int, int]] = set()
+def chains(board: np.ndarray) -> list[tuple[set[Point], set[Point]]]:
+    """Return all chains of a board int8[H, W], each with its liberties."""
+    found: list[tuple[set[Point], set[Point]]] = []
+    seen: set[Point] = set()
     for row, column in zip(*np.nonzero(board), strict=True):
         start = (int(row), int(column))
         if start in seen:
@@ -73,7 +74,7 @@ def chains(board: np.ndarray) -> list[tuple[set[tuple[int, int]], set[tuple[int,
     return found
 
 
-def neighbours(point: tuple[int, int], shape: tuple[int, ...]) -> list[tuple[int, int]]:
+def neighbours(point: Point, shape: tuple[int, ...]) -> list[Point]:
     """Return the neighbours of a point on the board."""
     row, column = point
     candidates = [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]

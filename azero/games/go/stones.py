@@ -33,13 +33,10 @@ those of a game as many as it has moves."""
 
 
 def mix(point: Any) -> Any:
-    """Return the codes uint32 of points int32, jax or numpy, by the finaliser of MurmurHash3
-    (Appleby, public domain), with point + 1 in the low ten bits."""
+    """Return the codes uint32 of points int32, jax or numpy: hashes with point + 1 in the low ten
+    bits."""
     low = point.astype(np.uint32) + np.uint32(1)
-    code = (low ^ (low >> 16)) * np.uint32(0x85EBCA6B)
-    code = (code ^ (code >> 13)) * np.uint32(0xC2B2AE35)
-    code = code ^ (code >> 16)
-    return (code & np.uint32(~_LOW & 0xFFFFFFFF)) | low
+    return (bits.finish_hash(low) & np.uint32(~_LOW & 0xFFFFFFFF)) | low
 
 
 def codes(num_points: int) -> np.ndarray:

@@ -24,10 +24,10 @@ def has_entered(position: ShogiPosition, white: Array) -> Array:
     own = position.own.far
     ones, twos, fours, _ = position.kinds
     king = position.kind(KING).far & own
-    # The codes of bishops and rooks have bit 2 and one of the lower two bits.
-    great = own & fours.far & (ones.far ^ twos.far)
+    # The codes of major pieces, bishops and rooks, have bit 2 and one of the lower two bits.
+    major = own & fours.far & (ones.far ^ twos.far)
     pieces = _count(own & ~king)
-    points = pieces + _count(great) * np.uint32(4)
+    points = pieces + _count(major) * np.uint32(4)
     for code in HAND_KINDS:
         points = points + hand_count(position.own_hand, code) * np.uint32(
             5 if code in (BISHOP, ROOK) else 1

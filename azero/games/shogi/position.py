@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from azero.games.bits import hash_words
 from azero.games.compass import choose, spread, union
 from azero.games.shogi.squares import ShogiSquares, compute_once, square_set, turn
 from azero.types import Array
@@ -185,20 +186,8 @@ def _hand_unit(code: Array) -> Array:
 
 def repetition_code(frame: Sequence[Array]) -> Array:
     """Return the hash of the position for the repetition rule: pieces on the board and in hand, and
-    the side to move.
-
-    It is a multiply-and-rotate chain over the words (after MurmurHash3).
-    """
+    the side to move."""
     side = frame[17] & np.uint32(1 << WHITE_BIT)
-    code = side ^ np.uint32(0x243F6A88)
-    for word in (*frame[:17], side):
-        code = _rotate(
-            code ^ (_rotate(word * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)), 13
-        ) * np.uint32(5) + np.uint32(0xE6546B64)
-    code = (code ^ (code >> 16)) * np.uint32(0x85EBCA6B)
-    code = (code ^ (code >> 13)) * np.uint32(0xC2B2AE35)
-    return code ^ (code >> 16)
-
-
-def _rotate(word: Array, amount: int) -> Array:
-    return (word << amount) | (word >> (32 - amount))
+    start = side ^ np.uint32(0x243F6A88)
+    code: Array = hash_words(start, (*frame[:17], side), 0xCC9E2D51, 0x1B873593)
+    return code

@@ -16,7 +16,7 @@ from flax import struct
 
 from azero.games.batching import batch_native
 from azero.games.compass import spread
-from azero.games.history import NUM_FRAMES, WithHistory, check_history
+from azero.games.history import NUM_FRAMES, WithHistory, check_history, with_facts
 from azero.games.shogi import encoding, entering, legal, moves, position, sfen, text
 from azero.games.shogi.squares import ShogiSquares, ranks
 from azero.games.symmetry import IdentityOnly
@@ -176,10 +176,9 @@ class Shogi(WithHistory, IdentityOnly):
         ending, result = _ending(
             self, new, 1 - mover, occurrences, checks >= (age + 1) // 2, num_moves
         )
+        frame = with_facts(new.frame, occurrences.astype(jnp.uint32))
         played = ShogiState(
-            frames=jnp.concatenate(
-                [_with_occurrences(new.frame, occurrences)[None], state.frames[:-1]]
-            ),
+            frames=jnp.concatenate([frame[None], state.frames[:-1]]),
             targets=new.targets,
             codes=jnp.concatenate([new.code[None], state.codes[:-1]]),
             checks=checks,
@@ -291,12 +290,6 @@ def _recall(past: Array, now: Array, num_moves: Array) -> tuple[Array, Array]:
     age = jnp.arange(1, past.shape[0] + 1, dtype=jnp.int32)
     same = (past == now) & (age <= num_moves) & (age % 2 == 0)
     return 1 + jnp.minimum(same.sum(dtype=jnp.int32), FOURFOLD - 1), jnp.where(same, age, 0).max()
-
-
-def _with_occurrences(frame: Array, occurrences: Array) -> Array:
-    """Return the frame uint32[18] with its occurrences int32[] filled in."""
-    is_facts = jnp.arange(position.FRAME_WORDS, dtype=jnp.int32) == position.FRAME_WORDS - 1
-    return jnp.where(is_facts, frame | occurrences.astype(jnp.uint32), frame)
 
 
 def _ending(

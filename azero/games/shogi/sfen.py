@@ -61,11 +61,11 @@ def parse_sfen(*sfens: str) -> ParsedSfen:
     in_check = legal.legal(unpack(parsed.frame, ~parsed.white)).in_check
     if in_check.any():
         wrong = sfens[int(in_check.argmax())]
-        raise _refusal(wrong, ValueError("the side that is not to move is in check"))
+        raise _sfen_error(wrong, ValueError("the side that is not to move is in check"))
     return parsed
 
 
-def _refusal(sfen: str, error: ValueError) -> ValueError:
+def _sfen_error(sfen: str, error: ValueError) -> ValueError:
     return ValueError(f"{shorten(repr(sfen))} is not a shogi position in SFEN: {shorten(error)}")
 
 
@@ -74,7 +74,7 @@ def _parse(sfen: str) -> ParsedSfen:
     try:
         return _parse_fields((START if sfen.strip() == "startpos" else sfen).split())
     except ValueError as error:
-        raise _refusal(sfen, error) from None
+        raise _sfen_error(sfen, error) from None
 
 
 def _parse_fields(fields: list[str]) -> ParsedSfen:

@@ -281,11 +281,8 @@ def _code(cells: Array, offsets: tuple[tuple[int, int], ...]) -> Array:
 
 
 def _finish(code: Array) -> Array:
-    """Return a hash of a code, never 0, by the finaliser of MurmurHash3 (Appleby, public
-    domain)."""
-    code = (code ^ (code >> 16)) * jnp.uint32(0x85EBCA6B)
-    code = (code ^ (code >> 13)) * jnp.uint32(0xC2B2AE35)
-    return (code ^ (code >> 16)) | jnp.uint32(1)
+    """Return a hash of a code, never 0."""
+    return bits.finish_hash(code) | jnp.uint32(1)
 
 
 FACTORS = tuple((0x9E3779B1 * (2 * index + 1) ** 5 & 0xFFFFFFFF) | 1 for index in range(13))

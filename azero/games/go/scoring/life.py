@@ -6,8 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from azero.games.go import setup
-
-Point = tuple[int, int]
+from azero.games.go.setup import Point
 
 
 def pass_alive(board: np.ndarray, colour: int) -> tuple[np.ndarray, np.ndarray]:
@@ -37,10 +36,10 @@ def pass_alive(board: np.ndarray, colour: int) -> tuple[np.ndarray, np.ndarray]:
         alive = kept
     stones, enclosed = np.zeros(board.shape, bool), np.zeros(board.shape, bool)
     for index in alive:
-        _mark(stones, chains[index])
+        stones[tuple(zip(*chains[index], strict=True))] = True
     for region in regions:
         if region.adjacent_chains and region.adjacent_chains <= alive and region.is_covered:
-            _mark(enclosed, region.points)
+            enclosed[tuple(zip(*region.points, strict=True))] = True
     return stones, enclosed
 
 
@@ -50,20 +49,12 @@ class _Region:
     def __init__(self, points: set[Point], board: np.ndarray, owner: dict[Point, int]) -> None:
         self.points = points
         adjacent = {
-            point: {owner[other] for other in _neighbours(point) if other in owner}
+            point: {
+                owner[other] for other in setup.neighbours(point, board.shape) if other in owner
+            }
             for point in points
         }
         self.adjacent_chains: set[int] = set().union(*adjacent.values())
         empty = [adjacent[point] for point in points if board[point] == 0]
         self.vital_to: set[int] = set.intersection(*empty) if empty else set()
         self.is_covered = all(empty)
-
-
-def _neighbours(point: Point) -> list[Point]:
-    row, column = point
-    return [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]
-
-
-def _mark(mask: np.ndarray, points: set[Point]) -> None:
-    for point in points:
-        mask[point] = True

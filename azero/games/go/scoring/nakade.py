@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from azero.games.go.setup import neighbours
+from azero.games.go.setup import Point, neighbours
 
 MOST_POINTS = 7
 """Largest eye space that is searched, in points: the largest nakade has six (the flower six), and
 seven points have 3^7 fillings."""
 _EMPTY, _OWNER, _ATTACKER = 0, 1, 2
-
-Point = tuple[int, int]
 
 
 class _State(NamedTuple):

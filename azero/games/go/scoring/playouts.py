@@ -18,6 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from azero.games import bits
+from azero.games.batching import select_states
+from azero.games.go.alphago2016.features import eyes
 from azero.games.go.rules import Go
 from azero.games.go.state import GoState
 from azero.types import Array
@@ -109,12 +111,12 @@ def _play_one(game: Go, states: GoState, key: Array) -> GoState:
 
     legal = jax.vmap(game.legal_action_mask)(states)[:, :num_points]
     rows = (
-        _own_eyes(own, other, empty, shape),
+        eyes(own, other, bits.board_rows(shape)),
         empty & bits.neighbours(other & atari),
         empty & bits.neighbours(own & atari),
     )
-    eyes, captures, rescues = (_unpack(points, shape) for points in rows)
-    candidates = legal & ~eyes
+    own_eyes, captures, rescues = (_unpack(points, shape) for points in rows)
+    candidates = legal & ~own_eyes
     noise_key, capture_key, rescue_key = jax.random.split(key, 3)
     wants_capture = jax.random.uniform(capture_key, (candidates.shape[0], 1)) < CAPTURE_PREFERENCE
     wants_rescue = jax.random.uniform(rescue_key, (candidates.shape[0], 1)) < RESCUE_PREFERENCE
@@ -135,41 +137,16 @@ def _play_one(game: Go, states: GoState, key: Array) -> GoState:
     passed = states.replace(  # type: ignore[attr-defined]
         to_play=1 - states.to_play, num_passes=states.num_passes + 1, num_moves=states.num_moves + 1
     )
-    return _select(
+    return select_states(
         jax.vmap(game.is_terminal)(states),
         states,
-        _select(first[1], first[0], _select(second[1], second[0], passed)),
-    )
-
-
-def _select(mask: Array, chosen: GoState, otherwise: GoState) -> GoState:
-    return jax.tree.map(
-        lambda a, b: jnp.where(mask.reshape(mask.shape + (1,) * (a.ndim - 1)), a, b),
-        chosen,
-        otherwise,
+        select_states(first[1], first[0], select_states(second[1], second[0], passed)),
     )
 
 
 def _unpack(rows: Array, shape: tuple[int, int]) -> Array:
     """Return bool[B, N] of rows uint32[H, B]."""
     return bits.unpack(bits.words_from_rows(rows, shape).T, shape[0] * shape[1])
-
-
-def _own_eyes(own: Array, other: Array, empty: Array, shape: tuple[int, int]) -> Array:
-    """Return rows of the eyes: empty, own stones on all sides, and at most one diagonal stone of
-    the other side, none at the edge."""
-    full = jnp.uint32(bits.full_row(shape[1]))
-    enclosed = empty & ~bits.neighbours(other | empty)
-    above, below = bits.vertical_neighbours(other)
-    diagonals = [above << 1, above >> 1, below << 1, below >> 1]
-    once, twice = jnp.zeros_like(own), jnp.zeros_like(own)
-    for rows in diagonals:
-        twice = twice | (once & rows)
-        once = once | rows
-    edge = np.full((shape[0], 1), 1 | (1 << (shape[1] - 1)), np.uint32)
-    edge[0] = edge[-1] = bits.full_row(shape[1])
-    is_false = (jnp.asarray(edge) & once) | twice
-    return enclosed & ~is_false & full
 
 
 def _is_sensible(game: Go, before: GoState, after: GoState, action: Array) -> Array:

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from azero.games.go import setup
-from azero.games.go.scoring.life import Point, pass_alive
+from azero.games.go.scoring.life import pass_alive
 from azero.games.go.scoring.nakade import MOST_POINTS, EyeSpace
+from azero.games.go.setup import Point
 
 DEAD_BELOW = 0.5
 """A chain that its side keeps in a smaller share of the playouts is dead. Of 150 counted games of
@@ -219,8 +220,8 @@ def _seki(board: np.ndarray, area: np.ndarray) -> np.ndarray:
     """
     seki = np.zeros(board.shape, bool)
     for group, _ in setup.chains(area):
-        touches_nobody = any(area[point] == 0 for point in _border(group, board.shape))
-        if touches_nobody and sum(board[point] == 0 for point in group) < SEKI_EYES:
+        touches_neutral = any(area[point] == 0 for point in _border(group, board.shape))
+        if touches_neutral and sum(board[point] == 0 for point in group) < SEKI_EYES:
             for point in group:
                 seki[point] = board[point] != 0
     return seki
