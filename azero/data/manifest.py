@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from azero.data.files import (
     DamagedFileError,
@@ -18,7 +18,8 @@ from azero.data.files import (
     sync_directory,
     write_atomic,
 )
-from azero.data.shard import parse_shard_path
+from azero.data.shard import Positions, parse_shard_path, shard_path, write_shard
+from azero.selfplay.trajectory import HostArray
 
 
 class ShardRecord(NamedTuple):
@@ -60,6 +61,25 @@ class Manifest:
                 if index not in self.records and header["facts"].get("shard") == index:
                     games, rows = (header["arrays"][name]["shape"][0] for name in ("games", "rows"))
                     self.records[index] = ShardRecord(index, path.name, games, rows, digest)
+
+    def put(
+        self, number: int, positions: Positions, games: HostArray, facts: dict[str, Any]
+    ) -> Path:
+        """Write a shard, positions [T] and the entries of their games [G], and its line here: both
+        or neither. Return its file.
+
+        Raises:
+          StorageError: the disk is full or cannot be written to.
+        """
+        process = parse_manifest_path(self.path)
+        path = shard_path(self.path.parent, process, number)
+        digest = write_shard(path, positions, games, {"shard": number, "process": process, **facts})
+        try:
+            self.append(ShardRecord(number, path.name, len(games), len(positions.rows), digest))
+        except StorageError:
+            path.unlink()
+            raise
+        return path
 
     def append(self, record: ShardRecord) -> None:
         """Add a shard, durably.

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from azero.data.files import TEMPORARY_SUFFIX, DamagedFileError, StorageError, sync_directory
+from azero.data.files import TEMPORARY_SUFFIX, DamagedFileError, sync_directory
 from azero.data.manifest import Manifest, ShardRecord, manifest_path
 from azero.data.sample import Auxiliary, Samples
 from azero.data.settings import ReplayConfig
@@ -33,7 +33,6 @@ from azero.data.shard import (
     read_shard,
     row_dtype,
     shard_path,
-    write_shard,
 )
 from azero.data.stream import Stream
 from azero.data.window import Gathered, Snapshot, Window, copy_rows
@@ -116,7 +115,6 @@ class Replay:
             checkpoints still name them.
           memory: bytes for the newest positions; None is a quarter of this process's share of the
             memory; then all processes of the run must call this.
-
           rows_per_position: see `azero.data.records.dataset.Dataset`; where it is above 1, every
             game has this many rows.
           has_auxiliary: whether samples have the targets of auxiliary heads.
@@ -337,16 +335,8 @@ class Replay:
             self._next += 1
 
     def _put(self, index: int, positions: Positions, games: HostArray) -> Shard:
-        """Write a shard and its line in the manifest: both or neither."""
-        path = shard_path(self.directory, self._process, index)
-        facts = {"game": self._game.name, "shard": index, "process": self._process}
-        digest = write_shard(path, positions, games, facts)
-        record = ShardRecord(index, path.name, len(games), len(positions.rows), digest)
-        try:
-            self._manifest.append(record)
-        except StorageError:
-            path.unlink()
-            raise
+        """Write a shard and its line in the manifest."""
+        path = self._manifest.put(index, positions, games, {"game": self._game.name})
         return _shard_of(index, path, positions, games)
 
     def _read(self, index: int) -> tuple[Shard, Positions] | str:

@@ -20,7 +20,7 @@ from azero.selfplay.trajectory import Games
 from azero.settings import Config
 
 GAMES, MOVES = 40, 4
-CONFIG = dataclasses.replace(load("go5").config, game=GoConfig(size=(5,), komi=0.5))
+CONFIG = dataclasses.replace(load("go5").config, game=GoConfig(size=(5,), komi=0.5, max_moves=60))
 BOARD = CONFIG.game.build()
 
 
@@ -85,6 +85,7 @@ def test_every_position_keeps_its_policy(run, tmp_path):
     assert export_searches(workdir, tmp_path / "out") == 2 * GAMES
     data = Dataset.open(tmp_path / "out")
     assert data.has_searches and data.slots == 26 and data.game().board_shape == (5, 5)
+    assert data.game().max_moves == CONFIG.game.build().max_moves
     wanted = {}
     for games in played:
         starts = np.cumsum(games.policy_count) - games.policy_count

@@ -24,7 +24,6 @@ from azero.data.shard import (
     row_dtype,
     shard_path,
     with_margin,
-    write_shard,
 )
 from azero.games.game import Game
 from azero.selfplay.targets import policy_room
@@ -231,16 +230,8 @@ class Dataset:
         directory.mkdir(parents=True, exist_ok=True)
         manifest = open_manifest(directory)
         number = max(manifest.records, default=-1) + 1
-        path = shard_path(directory, 0, number)
-        facts: dict[str, Any] = {
-            "game": self.filters.game,
-            "shard": number,
-            "process": 0,
-            "split": split,
-        }
-        facts["sources"] = list(sources)
-        digest = write_shard(path, positions, games, facts)
-        manifest.append(ShardRecord(number, path.name, len(games), len(positions.rows), digest))
+        facts = {"game": self.filters.game, "split": split, "sources": list(sources)}
+        manifest.put(number, positions, games, facts)
 
     def sources(self, split: str, shard: int) -> list[str]:
         """Return where the games of a shard come from.

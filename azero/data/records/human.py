@@ -17,7 +17,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from azero.data.records.dataset import Dataset, open_manifest
 from azero.data.records.filters import GAMES, SPLITS, Filters, Fractions
 from azero.data.records.formats import GROUP, Record, RecordFormat, Replayed, format_of
 from azero.data.records.recorded import SLOTS, ImportTally, as_games
-from azero.data.shard import pack_games, pack_positions, parse_shard_path, shard_path, write_shard
+from azero.data.shard import pack_games, pack_positions, parse_shard_path
 from azero.games.game import Game
 from azero.selfplay.trajectory import HostArray
 
@@ -254,19 +253,13 @@ class _Writer:
         """Write games as one shard, and return how many positions they have."""
         packed = as_games([(record, replayed) for _, record, replayed in games], self._num_games)
         positions = pack_positions(packed, SLOTS)
-        path = shard_path(self._directory, 0, self._next)
-        facts: dict[str, Any] = {
+        facts = {
             "game": self._game,
-            "shard": self._next,
-            "process": 0,
             "split": self._split,
             "sources": [record.name for _, record, _ in games],
             "keys": [key.hex() for key, _, _ in games],
         }
-        digest = write_shard(path, positions, pack_games(packed), facts)
-        self._manifest.append(
-            ShardRecord(self._next, path.name, len(games), len(positions.rows), digest)
-        )
+        self._manifest.put(self._next, positions, pack_games(packed), facts)
         self._next += 1
         self._num_games += len(games)
         return len(positions.rows)

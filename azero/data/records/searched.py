@@ -73,7 +73,9 @@ def _filters(workdir: Path, rules: GameConfig) -> Filters:
             f"the games of {workdir} have komis of their own (game.planes {rules.planes}), "
             "which a data set does not keep"
         )
-    return Filters(size=rules.size, superko=rules.superko, suicide=rules.suicide)
+    return Filters(
+        size=rules.size, superko=rules.superko, suicide=rules.suicide, max_moves=rules.max_moves
+    )
 
 
 def _splits(rows: HostArray, games: HostArray) -> HostArray:
