@@ -344,7 +344,7 @@ class Checkpointer:
     def _remove_host_files(self, newest: int) -> None:
         """Delete this process's files of checkpoints that are gone.
 
-        The lead also deletes those of processes that are no more. Another host may see the
+        Process 0 also deletes those of processes that are gone. Another host may see the
         directory of the `newest` checkpoint only later (NFS), so that one's file is left alone.
         """
         kept = self._kept()

@@ -129,7 +129,7 @@ class OnnxNetwork:
         try:
             data = json.loads(settings)
             if not isinstance(data, dict):
-                raise ValueError("they are no JSON object")
+                raise ValueError("they are not a JSON object")
         except ValueError as error:
             raise ValueError(f"{path}: its settings are damaged: {error}") from None
         if missing := {"planes", "logits", "value"} - names:
@@ -203,11 +203,10 @@ def _open_openvino(path: Path, dtype: str) -> tuple[dict[str, str], set[str], _M
     openvino = _require("openvino")
     core = openvino.Core()
     model = core.read_model(str(path))
-    properties = {
-        name: model.get_rt_info(["framework", name]).astype(str)
-        for name in (_SETTINGS,)
-        if model.has_rt_info(["framework", name])
-    }
+    place = ["framework", _SETTINGS]
+    properties = (
+        {_SETTINGS: model.get_rt_info(place).astype(str)} if model.has_rt_info(place) else {}
+    )
     precision = {} if dtype == "auto" else {"INFERENCE_PRECISION_HINT": "f32"}
 
     def make_programs(parts: int, threads: int, shape: tuple[int, ...]) -> list[_Program]:

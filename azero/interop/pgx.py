@@ -231,6 +231,6 @@ def game(env: Any, max_moves: int | None = None) -> PgxGame:
 
     Raises:
       ValueError: it is not a game of two players without chance and with nothing hidden.
-      TypeError: it is no environment.
+      TypeError: it is not an environment.
     """
     return PgxGame(env, max_moves)

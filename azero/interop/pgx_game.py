@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azero.games import bits
+from azero.games.symmetry import IdentityOnly
 from azero.interop.settings import PgxConfig
 from azero.types import Array, PyTree
 
@@ -33,7 +34,7 @@ _OTHER_KINDS = (
 
 
 @dataclass(frozen=True, init=False)
-class PgxGame:
+class PgxGame(IdentityOnly):
     """A game of Pgx: states are Pgx's without their observation, planes are its observations.
 
     The position as packed for the replay is the observation itself: its bits where it is bool, else
@@ -54,7 +55,6 @@ class PgxGame:
 
     name: ClassVar[str] = "pgx"
     num_frames: ClassVar[int] = 1
-    num_symmetries: ClassVar[int] = 1
 
     def __init__(self, env: Any, max_moves: int | None = None) -> None:
         """Wrap `env`; `max_moves` as in `azero.interop.pgx.game`.
@@ -62,10 +62,10 @@ class PgxGame:
         Raises:
           ValueError: it is not a game of two players without chance and with nothing hidden, or
             `max_moves` is not positive.
-          TypeError: it is no environment.
+          TypeError: it is not an environment.
         """
         if not hasattr(env, "num_players"):
-            raise TypeError(f"{env!r} is no environment of Pgx, as pgx.make returns them")
+            raise TypeError(f"{env!r} is not an environment of Pgx, as pgx.make returns them")
         if max_moves is not None and max_moves < 1:
             raise ValueError(f"max_moves is at least 1, not {max_moves}")
         if env.num_players != 2 or str(env.id).startswith(_OTHER_KINDS):
@@ -183,18 +183,6 @@ class PgxGame:
         else:
             flat = jax.lax.bitcast_convert_type(frames[0], jnp.float32)
         return flat.reshape(*self.board_shape, self.num_planes)
-
-    def transform_planes(self, planes: Array, symmetry: Array) -> Array:
-        """Return the planes: the only symmetry is the identity."""
-        del symmetry
-        return planes
-
-    def transform_policy(self, policy: Array, symmetry: Array) -> Array:
-        """Return the policy, for the same reason."""
-        del symmetry
-        return policy
-
-    inverse_transform_policy = transform_policy
 
     def format_action(self, state: PyTree, action: int) -> str:
         """Return the number of the action."""

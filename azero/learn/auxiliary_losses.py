@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import optax
 
 from azero.data.sample import AuxiliaryTargets, Batch
-from azero.learn.losses import policy_loss
+from azero.learn.losses import mean_where, policy_loss
 from azero.learn.settings import AUXILIARY_WEIGHTS, LearnerConfig
 from azero.types import Array
 
@@ -26,7 +26,7 @@ def ownership_loss(logits: Array, batch: Batch, targets: AuxiliaryTargets) -> Ar
     point; tanh of logits float32[B, H, W] is the expected owner (KG)."""
     assert targets.ownership is not None and targets.is_scored is not None
     losses = optax.sigmoid_binary_cross_entropy(2.0 * logits, 0.5 * (1.0 + targets.ownership))
-    return _mean(losses.mean(axis=(1, 2)), targets.is_scored)
+    return mean_where(targets.is_scored, losses.mean(axis=(1, 2)))
 
 
 def score_loss(logits: Array, batch: Batch, targets: AuxiliaryTargets) -> Array:
@@ -37,12 +37,13 @@ def score_loss(logits: Array, batch: Batch, targets: AuxiliaryTargets) -> Array:
     reached = jax.nn.one_hot(place, logits.shape[-1])
     beyond = jnp.cumsum(jax.nn.softmax(logits) - reached, axis=-1)
     losses = jax.vmap(policy_loss)(logits, reached) + jnp.sum(jnp.square(beyond), axis=-1)
-    return _mean(losses, targets.is_scored)
+    return mean_where(targets.is_scored, losses)
 
 
 def reply_loss(logits: Array, batch: Batch, targets: AuxiliaryTargets) -> Array:
     """Return the cross-entropy of the opponent's policy in the next position (KG)."""
-    return _mean(jax.vmap(policy_loss)(logits, targets.reply), jnp.any(targets.reply > 0, axis=-1))
+    losses = jax.vmap(policy_loss)(logits, targets.reply)
+    return mean_where(jnp.any(targets.reply > 0, axis=-1), losses)
 
 
 def soft_policy_loss(logits: Array, batch: Batch, targets: AuxiliaryTargets) -> Array:
@@ -50,7 +51,7 @@ def soft_policy_loss(logits: Array, batch: Batch, targets: AuxiliaryTargets) -> 
     soft = jnp.where(batch.weights > 0, batch.weights, 0.0) ** (1.0 / _SOFTNESS)
     total = jnp.sum(soft, axis=-1, keepdims=True)
     losses = jax.vmap(policy_loss)(logits, soft / jnp.where(total > 0, total, 1.0))
-    return _mean(losses, total[:, 0] > 0)
+    return mean_where(total[:, 0] > 0, losses)
 
 
 def short_value_loss(values: Array, batch: Batch, targets: AuxiliaryTargets) -> Array:
@@ -110,9 +111,3 @@ def check_heads(config: LearnerConfig, heads: frozenset[str]) -> None:
 def _weight(config: LearnerConfig, head: str) -> float:
     weight: float = getattr(config, AUXILIARY_WEIGHTS[head])
     return weight
-
-
-def _mean(losses: Array, known: Array) -> Array:
-    """Return the mean of float32[B] where bool[B] `known` holds, 0 where it never does."""
-    count = jnp.maximum(1, jnp.sum(known)).astype(jnp.float32)
-    return jnp.sum(jnp.where(known, losses, 0.0)) / count

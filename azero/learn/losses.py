@@ -5,7 +5,7 @@ One position below, the batch above. The equation's last term, c ||theta||^2, is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
 from typing import NamedTuple
 
 import jax
@@ -80,7 +80,7 @@ def batch_losses(
     """
     weights = jnp.where(logits > NEVER, weights, 0.0)
     importance = jnp.ones_like(target) if importance is None else importance
-    mean_with_target = _mean_with_target(weights)
+    mean_with_target = functools.partial(mean_where, jnp.any(weights > 0, axis=-1))
     values = (
         jax.vmap(value_loss)(value, target) if outcome is None else jax.vmap(policy_loss)(*outcome)
     )
@@ -109,7 +109,7 @@ def reinforce_losses(logits: Array, advantage: Array, weights: Array, allowed: A
       allowed: bool[B, A], the moves that a was drawn from: p is the softmax over these.
     """
     log_probability = jax.nn.log_softmax(jnp.where(allowed, logits, NEVER))
-    mean = _mean_with_target(weights)
+    mean = functools.partial(mean_where, jnp.any(weights > 0, axis=-1))
     hits = jnp.argmax(log_probability, axis=-1) == jnp.argmax(weights, axis=-1)
     return Losses(
         policy=mean(-advantage * jnp.sum(weights * log_probability, axis=-1)),
@@ -121,11 +121,7 @@ def reinforce_losses(logits: Array, advantage: Array, weights: Array, allowed: A
     )
 
 
-def _mean_with_target(weights: Array) -> Callable[[Array], Array]:
-    """Return the mean of float32[B] over the positions whose row of `weights` [B, A] is not zero.
-
-    It is 0 without such a head.
-    """
-    has_target = jnp.any(weights > 0, axis=-1)
-    count = jnp.maximum(1, jnp.sum(has_target)).astype(jnp.float32)
-    return lambda losses: jnp.sum(jnp.where(has_target, losses, jnp.zeros_like(losses))) / count
+def mean_where(known: Array, losses: Array) -> Array:
+    """Return the mean of float32[B] where bool[B] `known` holds, 0 where it never does."""
+    count = jnp.maximum(1, jnp.sum(known)).astype(jnp.float32)
+    return jnp.sum(jnp.where(known, losses, jnp.zeros_like(losses))) / count

@@ -82,8 +82,7 @@ class StepMetrics:
         if means["policy_loss"] > EXPLODED * uniform:
             steps = f"{self._first_step + 1} to {self._first_step + len(self._steps)}"
             raise FloatingPointError(
-                f"the loss explodes: policy_loss = {means['policy_loss']:.4g} in the mean "
-                f"over the "
+                f"the loss explodes: policy_loss = {means['policy_loss']:.4g} in the mean over the "
                 f"steps {steps}, more than {EXPLODED:g} times the {uniform:.3g} of a network for "
                 "which all moves are equally likely"
             )

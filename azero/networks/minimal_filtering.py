@@ -53,7 +53,7 @@ def minimal_filter(outputs: int) -> tuple[Matrix, Matrix, Matrix]:
         math.prod((point - other for other in rest), start=Fraction(1))
         for point, rest in zip(points, others, strict=True)
     ]
-    infinity = Fraction(0)
+    zero = Fraction(0)  # of the point at infinity
     inverse = [
         [*(point**power for point in points), Fraction(int(power == outputs - 1))]
         for power in range(outputs)
@@ -61,8 +61,8 @@ def minimal_filter(outputs: int) -> tuple[Matrix, Matrix, Matrix]:
     kernel = [
         [point**power / factor for power in range(3)]
         for point, factor in zip(points, scale, strict=True)
-    ] + [[infinity, infinity, Fraction(1)]]
-    forward = [[*_polynomial(rest), infinity] for rest in others] + [_polynomial(points)]
+    ] + [[zero, zero, Fraction(1)]]
+    forward = [[*_polynomial(rest), zero] for rest in others] + [_polynomial(points)]
     return _floats(inverse), _floats(kernel), _floats(forward)
 
 

@@ -1,1 +1,1 @@
-"""Tree search on many games at once: it knows a Game and a Leaf, never a network."""
+"""Tree search, of many games at once or of one: it knows a Game and a Leaf, never a network."""

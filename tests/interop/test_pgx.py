@@ -166,7 +166,7 @@ def test_environments_that_are_no_such_games() -> None:
     for name in ("backgammon", "kuhn_poker", "2048"):
         with pytest.raises(ValueError, match="not a game of two players"):
             bridge.game(pgx.make(name))
-    with pytest.raises(TypeError, match="'hex' is no environment of Pgx"):
+    with pytest.raises(TypeError, match="'hex' is not an environment of Pgx"):
         bridge.game("hex")
     with pytest.raises(ValueError, match="max_moves is at least 1, not 0"):
         bridge.game(pgx.make("tic_tac_toe"), max_moves=0)
