@@ -100,7 +100,7 @@ class Settings:
         value = getattr(self, field_name)
         if value is None:
             return "unlimited"
-        return str(value).lower() if isinstance(value, bool) else f"{value:g}"
+        return str(value).lower() if isinstance(value, bool) else f"{value:.12g}"
 
     def set_param(self, name: str, text: str) -> None:
         """Set a parameter under KataGo's name from text."""
@@ -121,11 +121,12 @@ def _known(name: str) -> str:
     return _PARAMETERS[name][0]
 
 
-def _count(text: str) -> int | None:
-    if text.lower() == "unlimited":
+def _count(text: str, or_unlimited: bool = False) -> int | None:
+    if or_unlimited and text.lower() == "unlimited":
         return None
     if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:12]) <= 10**9:
-        raise ValueError(f"{text[:20]!r} is not a whole number from 1 to 1000000000, nor unlimited")
+        other = ", nor unlimited" if or_unlimited else ""
+        raise ValueError(f"{text[:20]!r} is not a whole number from 1 to 1000000000{other}")
     return int(text)
 
 
@@ -148,8 +149,8 @@ def _flag(text: str) -> bool:
 
 
 _PARAMETERS = {
-    "maxVisits": ("visits", _count),
-    "maxPlayouts": ("playouts", _count),
+    "maxVisits": ("visits", lambda text: _count(text, or_unlimited=True)),
+    "maxPlayouts": ("playouts", lambda text: _count(text, or_unlimited=True)),
     "maxTime": ("seconds", lambda text: _between(text, 0.0, 1e9, or_unlimited=True)),
     "ponderingEnabled": ("ponders", _flag),
     "lagBuffer": ("lag_seconds", lambda text: _between(text, 0.0, 60.0)),
