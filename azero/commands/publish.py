@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shlex
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ from azero.models.registry import (
     read_network,
     write_card,
 )
+from azero.players.clock import TimeControl
 from azero.settings import Config
 
 
@@ -249,14 +251,18 @@ def _command(experiment: str, config: Config) -> str:
     for table, settings in mine.items():
         for key, value in settings.items():
             if value != defaults[table].get(key):
-                values = value if isinstance(value, list) else [value]
-                words += [f"--{table}.{key.replace('_', '-')}", *(_words(values))]
-    return " ".join(words)
+                words += _flag(table, key, value)
+    return shlex.join(words)
 
 
-def _words(values: list[Any]) -> list[str]:
+def _flag(table: str, key: str, value: Any) -> list[str]:
+    """Return the words by which the command line sets a value."""
+    name = key.replace("_", "-")
+    if isinstance(value, bool):
+        return [f"--{table}.{name}" if value else f"--{table}.no-{name}"]
+    values = value if isinstance(value, list) else [value]
     flat = [item for value in values for item in (value if isinstance(value, list) else [value])]
-    return [str(value) for value in flat]
+    return [f"--{table}.{name}", *map(str, flat)]
 
 
 def _measured(directory: Path, name: str) -> MeasuredMatch:
@@ -298,6 +304,10 @@ def _settings(command: dict[str, Any], player: dict[str, Any]) -> str:
     if player.get("search") is not None:
         explores = f" with pb-c-init {player['pb_c_init']}" if "pb_c_init" in player else ""
         words.append(f"search {player['search']}{explores}")
+    clock = command.get("clock") or {}
+    words += [f"{name.replace('_', '-')} {value:g}" for name, value in clock.items() if value]
+    if command.get("handicap") is not None:
+        words.append(f"handicap {command['handicap']}")
     if command["komi"] is not None:
         words.append(f"komi {command['komi']:g}")
     if command["random_plies"]:
@@ -311,10 +321,15 @@ def _settings(command: dict[str, Any], player: dict[str, Any]) -> str:
 
 def _match_command(command: dict[str, Any]) -> str:
     """Return the command of a match."""
+    command = {**command, **(command.get("clock") or {})}
+    for name in ("openings", "start_positions"):  # the file's digest is no part of its name
+        command[name] = command.get(name) and command[name].partition(" (sha256")[0]
+    if command.get("sprt") is not None:
+        command["sprt"] = ",".join(f"{elo:g}" for elo in command["sprt"])
     words = ["azero match"]
-    for field in dataclasses.fields(MatchRequest):
+    for field in (*dataclasses.fields(MatchRequest), *dataclasses.fields(TimeControl)):
         value = command.get(field.name)
-        if value is not None and value != field.default:
+        if field.name != "clock" and value is not None and value != field.default:
             text = f'"{value}"' if isinstance(value, str) else f"{value}"
             words.append(f"--{field.name.replace('_', '-')} {text}")
     return " ".join(words)

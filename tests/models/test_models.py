@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -9,24 +10,29 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+import tyro
 from rich.console import Console
 from small_runs import quiet_run, tictactoe
 
 from azero.api.model import load
 from azero.checkpoint import load_variables
 from azero.commands.models import show_models
-from azero.commands.publish import Request, main, publish
+from azero.commands.publish import Request, _command, _match_command, _settings, main, publish
+from azero.data.rows import to_plain
 from azero.data.run_files import EXPORTED
 from azero.engines.serve import chosen_player
 from azero.engines.source import DEFAULTS, Source
+from azero.experiment import load as load_experiment
 from azero.match.request import MatchRequest
 from azero.match.sides import match_rules, read_sides
 from azero.models import registry
 from azero.models.naming import find_directory, is_network, parse_network_name, read_visits
 from azero.models.registry import CARD, NETWORKS, find_network, list_names, read_network
+from azero.players.clock import TimeControl
 from azero.players.player import Position
 from azero.players.specs import CheckpointSpec, load_thinker, parse_player
 from azero.players.thinking import Limits
+from azero.train.arguments import parse_arguments
 
 ROOT = Path(__file__).parents[2]
 
@@ -211,6 +217,33 @@ def test_publishing_answers_mistakes_in_one_line(tmp_path, capsys):
         main(["go9", str(tmp_path)])
     assert ended.value.code == 2
     assert capsys.readouterr().err.startswith(f"azero: no run.json in {tmp_path}: --run names")
+
+
+def test_the_command_of_a_card_starts_a_run_with_the_same_settings():
+    go9 = load_experiment("go9")
+    settings = load_experiment("go9_efficient").config
+    assert not settings.selfplay.resign and go9.config.selfplay.resign
+    words = shlex.split(_command("go9", settings))
+    assert parse_arguments(go9, words[3:]).settings == settings
+
+
+def test_the_match_of_a_card_can_be_played_again(tmp_path):
+    clock = TimeControl(main_time=10.0, increment=0.5)
+    openings = tmp_path / "openings.txt"
+    openings.write_text("E5")
+    request = MatchRequest(
+        "model:go9",
+        "gtp:gnugo --mode gtp",
+        suicide=False,
+        openings=openings,
+        sprt=(0.0, 12.5),
+        clock=clock,
+    )
+    command = to_plain(request.command)
+    words = shlex.split(_match_command(command))
+    again = tyro.cli(tyro.conf.OmitArgPrefixes[MatchRequest], args=words[2:])
+    assert again == dataclasses.replace(request, openings=Path("openings.txt"))
+    assert _settings(command, {}) == "main-time 10, increment 0.5, first 4 moves drawn"
 
 
 def test_tictactoe_survives_every_reply():
