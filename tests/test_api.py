@@ -14,6 +14,8 @@ import pytest
 
 import azero
 from azero.experiment import load as load_experiment
+from azero.players.thinking import Limits
+from azero.players.tree_player import TreePlayer
 
 ROOT = Path(__file__).parents[1]
 START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
@@ -134,6 +136,21 @@ def test_a_network_without_a_search_plays_its_policy():
     game = azero.play(model, model, visits=100)
     assert policy[game.moves[0]] == pytest.approx(max(policy.values()))
     assert game.moves == azero.play(model, model).moves, "nothing is searched or drawn"
+
+
+def test_the_visits_of_a_game_count_for_every_search(monkeypatch):
+    seen = set[Limits]()
+    think = TreePlayer.think
+
+    def note(self, position, limits, *options):
+        seen.add(limits)
+        return think(self, position, limits, *options)
+
+    monkeypatch.setattr(TreePlayer, "think", note)
+    model = azero.load("random-net:go5_gated?search=trained&visits=3&blocks=1&filters=8")
+    opening = "C3 B3 C2 B2 C4 B4 C1 B1 C5 B5"
+    azero.play(model, model, visits=2, seconds=9.0, timeout=60.0, opening=opening)
+    assert {limits.playouts for limits in seen} == {2}, "its search counts new visits"
 
 
 def test_threads_share_a_model(animal):

@@ -150,11 +150,14 @@ def _hold(
 
 
 def _styled(style: PlayStyle, limits: Limits, drawn_moves: int) -> PlayStyle:
-    """Return how a network plays one game; one that does not search (visits=0) stays so."""
+    """Return how a network plays one game; one that does not search (visits=0) stays so, and one
+    whose search counts new visits counts them here too."""
+    if 0 in (style.limits.visits, style.limits.playouts):
+        limits = style.limits
+    elif style.limits.playouts is not None:
+        limits = dataclasses.replace(limits, visits=None, playouts=limits.visits)
     return dataclasses.replace(
-        style,
-        limits=limits if style.limits.visits else style.limits,
-        temperature_moves=max(drawn_moves, style.temperature_moves),
+        style, limits=limits, temperature_moves=max(drawn_moves, style.temperature_moves)
     )
 
 

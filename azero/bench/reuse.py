@@ -11,6 +11,7 @@ import jax
 import tyro
 from tyro.conf import Positional
 
+from azero.checkpoint import CheckpointError
 from azero.match.compiled import make_match
 from azero.match.elo import difference_text
 from azero.match.score import MatchResult
@@ -24,7 +25,7 @@ class Arguments:
     """A match of a network that keeps its tree against itself with a new tree for every move."""
 
     player: Positional[str]
-    """The network: a name of `azero networks`, or checkpoint:DIR."""
+    """The network: a name of `azero models`, or checkpoint:DIR."""
     visits: int = 64
     """New simulations a move, of both sides."""
     games: int = 400
@@ -72,7 +73,7 @@ def _print_progress(moves: int, finished: int) -> None:
 if __name__ == "__main__":
     try:
         result = run(tyro.cli(Arguments))
-    except ValueError as error:
+    except (ValueError, CheckpointError) as error:
         sys.exit(f"azero: {error}")
     print(f"kept trees against new ones: {result}")
     print(f"Elo {difference_text(result.total.score, *result.total.interval)}")

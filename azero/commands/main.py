@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -364,9 +365,12 @@ themselves, or measure how long compiling takes.)"""
 def _anchor(text: str) -> tuple[str, float]:
     name, _, rating = text.rpartition("=")
     try:
-        return name, float(rating)
+        elo = float(rating)
     except ValueError:
-        raise ValueError(f"{text!r} is not an anchor; an anchor is NAME=ELO") from None
+        elo = math.nan
+    if not math.isfinite(elo):
+        raise ValueError(f"{text!r} is not an anchor; an anchor is NAME=ELO")
+    return name, elo
 
 
 def _existing(workdir: Path) -> Path:

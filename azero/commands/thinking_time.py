@@ -83,10 +83,9 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
-    player = options.player
     try:
-        measure(player, options.visits, options.games, options.out, options.seed)
-    except (ValueError, CheckpointError) as error:
+        measure(options.player, options.visits, options.games, options.out, options.seed)
+    except (ValueError, CheckpointError, OSError) as error:
         print(f"azero: {error}", file=sys.stderr)
         sys.exit(2)
 

@@ -27,15 +27,15 @@ def count_of(count: int, noun: str) -> str:
 def format_duration(seconds: float) -> str:
     """Return a duration in its two largest units: 8.2 s, 3 min 20 s, 2 h 5 min, 40 days 3 h, 71
     years."""
-    if seconds < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     whole = round(seconds)
+    if whole < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     if whole < 86_400:
         return f"{whole // 3600} h {whole % 3600 // 60} min"
     if whole < 730 * 86_400:
-        return f"{whole // 86_400} days {whole % 86_400 // 3600} h"
+        return f"{count_of(whole // 86_400, 'day')} {whole % 86_400 // 3600} h"
     return f"{whole / (365.25 * 86_400):,.0f} years"
 
 

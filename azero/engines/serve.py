@@ -85,7 +85,7 @@ def load_moves(protocol: str, source: Source, visits: int | None) -> MoveGame:
     """
     wanted = PROTOCOL_GAMES[protocol]
     spec = chosen_player(source, wanted)
-    _at_least_one(visits)
+    _visits(spec, visits)
     config = _game_config(spec)
     if config.name != wanted:
         plays = describe_board(config.build())
@@ -157,13 +157,11 @@ def _say_loading(spec: ThinkerSpec) -> None:
 
 def _visits(spec: ThinkerSpec, visits: int | None) -> int | None:
     """Return the visits of a move: those of the player's name come first."""
-    return _at_least_one(visits if spec.visits is None else spec.visits)
-
-
-def _at_least_one(visits: int | None) -> int | None:
-    if visits is not None and visits < 1:
-        raise ValueError(f"--visits {visits}: at least 1 (1 is the network without search)")
-    return visits
+    found = visits if spec.visits is None else spec.visits
+    if found is not None and found < 1:
+        where = f"--visits {found}" if spec.visits is None else f"{spec.name} has {found} visits"
+        raise ValueError(f"{where}: at least 1 (1 is the network without search)")
+    return found
 
 
 def _game_config(spec: ThinkerSpec) -> GameConfig:

@@ -80,7 +80,7 @@ class ShippedNetwork:
     directory: Path
     """Where its files are; every reader of exported networks takes it."""
     iteration: int
-    """Settings of its run."""
+    """Iterations of its run."""
     config: Config
     """Settings of its run."""
     parameters: int

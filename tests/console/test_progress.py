@@ -131,8 +131,10 @@ def test_counts_in_words(value: float, text: str) -> None:
     [
         (8.24, "8.2 s"),
         (59, "59 s"),
+        (59.6, "1 min 0 s"),
         (200, "3 min 20 s"),
         (7500, "2 h 5 min"),
+        (97_200, "1 day 3 h"),
         (3_466_800, "40 days 3 h"),
         (2.24e9, "71 years"),
     ],

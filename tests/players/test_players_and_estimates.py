@@ -156,6 +156,7 @@ def test_the_doctor_asks_no_trees_of_what_learns_from_records(capsys):
         (["match", "--first", "nobody", "--second", "gtp:gnugo"], "'nobody' is not a player"),
         (["checkpoint", ".", "--iteration", "3"], "give a directory with --export"),
         (["elo"], "give at least one directory with matches"),
+        (["elo", ".", "--anchor", "a=nan"], "'a=nan' is not an anchor; an anchor is NAME=ELO"),
         (["doctor", "alphago9"], "alphago9 makes several networks"),
         (["doctor", "chess960"], "unknown experiment 'chess960'; the experiments are: tictactoe"),
         (["bench", "loop", "--against", "fairy"], "compares with pgx, not 'fairy'"),

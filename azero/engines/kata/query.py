@@ -215,14 +215,20 @@ def _read_search(query: Query, fields: dict[str, Any], defaults: Mapping[str, An
 
 
 def _override(query: Query, name: str, value: Any) -> None:
+    def number(least: float, most: float) -> float:
+        try:
+            return number_of(value, name, least, most)
+        except QueryError as error:
+            raise QueryError("overrideSettings", f"{name}: {error}") from error
+
     if name == "maxVisits":
-        query.visits = int(number_of(value, "overrideSettings", 1, 1e9))
+        query.visits = int(number(1, 1e9))
     elif name == "maxPlayouts":
-        query.playouts = int(number_of(value, "overrideSettings", 1, 1e9))
+        query.playouts = int(number(1, 1e9))
     elif name == "maxTime":
-        query.seconds = number_of(value, "overrideSettings", 0, 1e9)
+        query.seconds = number(0, 1e9)
     elif name == "analysisPVLen":
-        query.pv_length = int(number_of(value, "overrideSettings", 1, 1000))
+        query.pv_length = int(number(1, 1000))
     elif name == "reportAnalysisWinratesAs":
         if str(value).upper() not in PERSPECTIVES:
             raise QueryError(

@@ -273,6 +273,12 @@ def test_a_wrong_field_is_named(change: dict[str, Any], field: str) -> None:
     )
 
 
+def test_a_wrong_setting_is_named() -> None:
+    settings = {"maxTime": 2, "maxVisits": "many"}
+    (error,) = Client().answers({**QUERY, "overrideSettings": settings})
+    assert error["error"] == "maxVisits: Must be a number from 1 to 1e+09"
+
+
 def test_an_illegal_move_refuses_the_whole_query_once() -> None:
     moves = [["B", "C3"], ["W", "D4"], ["B", "D4"], ["W", "A1"]]
     error, answer = Client().answers(
