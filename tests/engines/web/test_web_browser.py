@@ -2,6 +2,7 @@
 keyboard, a phone, several tabs."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -245,3 +246,20 @@ def test_a_closed_tab_in_mid_search_leaves_the_server_to_the_others(server, brow
     two.page.wait_for_selector("#ply:has-text('2')")
     context.close()
     assert one.problems == two.problems == []
+
+
+def test_the_tab_of_a_run_closes_with_a_game_of_another_network(tmp_path, browser) -> None:
+    workdir = tmp_path / "go5"
+    shutil.copytree(PLAYERS[0], workdir)
+    (workdir / "run.json").write_text('{"experiment": "learning"}')
+    (workdir / "metrics.jsonl").write_text('{"iteration": 1, "policy_loss": 3.0}\n')
+    with running((str(workdir), PLAYERS[3])) as server:
+        context = browser.new_context()
+        person = Person(context.new_page(), server.url)
+        page = person.page
+        page.click("#tab-run")
+        page.wait_for_selector("#run-title:has-text('learning')")
+        person.new_game("1")
+        assert page.locator("#panel-run").is_hidden()
+        assert page.locator("[role=tab][aria-selected=true]").inner_text() == "Analysis"
+        context.close()

@@ -71,6 +71,7 @@ function openGame(game) {
   document.body.dataset.game = game.game;
   byId("network").textContent = network().title;
   byId("tab-run").hidden = !network().is_run;
+  if (!byId("panel-run").hidden) selectTab(network().is_run ? "run" : "analysis");
   sessionStorage.setItem("azero-game", JSON.stringify({ id: game.id, wishes: state.wishes }));
   render();
 }
