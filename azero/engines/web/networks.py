@@ -31,7 +31,7 @@ SLICE_SECONDS = 0.5
 _POLL_SECONDS = 0.05
 
 
-class Turns:
+class FairLock:
     """A fair lock: waiting threads get it in the order in which they asked for it."""
 
     def __init__(self) -> None:
@@ -44,11 +44,11 @@ class Turns:
         return len(self._queue) > 1
 
     @property
-    def is_taken(self) -> bool:
+    def is_locked(self) -> bool:
         """Whether the lock is held."""
         return bool(self._queue)
 
-    def take(self, should_stop: Callable[[], bool]) -> bool:
+    def acquire(self, should_stop: Callable[[], bool]) -> bool:
         """Wait for the lock; return False, without it, once `should_stop()` is true."""
         ticket = object()
         with self._changed:
@@ -60,8 +60,8 @@ class Turns:
                 self._changed.wait(_POLL_SECONDS)
         return True
 
-    def give(self) -> None:
-        """Release the lock to the next thread."""
+    def release(self) -> None:
+        """Hand the lock to the next thread."""
         with self._changed:
             self._queue.popleft()
             self._changed.notify_all()
@@ -73,7 +73,7 @@ class Network:
     def __init__(self, spec: ThinkerSpec, config: Config, game: Game, limits: WebLimits) -> None:
         """Take a player of `game`, which says its board; nothing is loaded before `begin`."""
         self.spec, self.config, self.game, self.limits = spec, config, game, limits
-        self.turns = Turns()
+        self.search_lock = FairLock()
         self.setting_up = threading.Lock()
         """Held while a game begins: the first one compiles the rules."""
         self._warm: TreePlayer | None = None
@@ -90,6 +90,8 @@ class Network:
             return self._loading
 
     def _load(self, give: Callable[[TreePlayer], None]) -> None:
+        with self._lock:
+            loading = self._loading
         with self.setting_up:
             position = Position.start(self.game)
             position.play(int(np.argmax(position.legal)))
@@ -100,7 +102,9 @@ class Network:
         give(player)
         for _ in steps:
             pass
-        self._warm = player
+        with self._lock:
+            if self._loading is loading:  # else it has been unloaded meanwhile
+                self._warm = player
         if isinstance(self.game, Go):
             go_status.prepare(self.game.board_shape)
 
@@ -192,7 +196,7 @@ class GamePlayer:
         without the turn, if `should_stop()` is true before."""
         network = self._network
         source = network.wait(should_stop)
-        if source is None or not network.turns.take(should_stop):
+        if source is None or not network.search_lock.acquire(should_stop):
             return None
         if self._own is None or (self._is_early and network.is_warm(source)):
             self._own, self._is_early = source.another(), not network.is_warm(source)
@@ -218,7 +222,8 @@ class GamePlayer:
             def is_turn_over(began: float = began) -> bool:
                 nonlocal made_room
                 made_room = (
-                    self._network.turns.is_wanted and time.perf_counter() - began > SLICE_SECONDS
+                    self._network.search_lock.is_wanted
+                    and time.perf_counter() - began > SLICE_SECONDS
                 )
                 return made_room or options.should_stop()
 
@@ -229,7 +234,7 @@ class GamePlayer:
                     dataclasses.replace(options, should_stop=is_turn_over),
                 )
             finally:
-                self._network.turns.give()
+                self._network.search_lock.release()
             seconds, playouts = seconds + analysis.seconds, playouts + analysis.playouts
             if options.should_stop() or not made_room:
                 return dataclasses.replace(analysis, seconds=seconds, playouts=playouts)
@@ -254,7 +259,7 @@ class GamePlayer:
         try:
             return work(tree)
         finally:
-            self._network.turns.give()
+            self._network.search_lock.release()
 
 
 def _rest(limits: Limits, seconds: float, playouts: int) -> Limits:

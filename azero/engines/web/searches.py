@@ -72,7 +72,7 @@ def _wait(game: WebGame, push: Push, stop: threading.Event) -> bool:
     network = game.network
     if network.state != "ready":
         push("status", {"state": "compiling"})
-    elif network.turns.is_taken:
+    elif network.search_lock.is_locked:
         push("status", {"state": "waiting"})
     return network.wait(stop.is_set) is not None
 

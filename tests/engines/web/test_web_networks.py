@@ -11,7 +11,7 @@ from web_server import GO5
 
 from azero.engines.web import networks
 from azero.engines.web.limits import WebLimits
-from azero.engines.web.networks import Network, Turns
+from azero.engines.web.networks import FairLock, Network
 from azero.engines.web.records import read_record
 from azero.engines.web.service import NewGame, Service, _title
 from azero.games.position import Position
@@ -41,25 +41,29 @@ def test_an_exported_network_is_called_by_its_run() -> None:
     )
 
 
-def test_turns_are_given_in_the_order_in_which_they_are_asked_for() -> None:
-    turns, order = Turns(), []
-    assert turns.take(never) and not turns.is_wanted
+def test_the_lock_goes_to_threads_in_the_order_in_which_they_asked() -> None:
+    lock, order = FairLock(), []
+    assert lock.acquire(never) and not lock.is_wanted
     threads = []
     for number in range(5):
         thread = threading.Thread(
-            target=lambda number=number: (turns.take(never), order.append(number), turns.give())
+            target=lambda number=number: (
+                lock.acquire(never),
+                order.append(number),
+                lock.release(),
+            )
         )
         thread.start()
         threads.append(thread)
         deadline = time.monotonic() + 5
-        while len(turns._queue) < number + 2 and time.monotonic() < deadline:
+        while len(lock._queue) < number + 2 and time.monotonic() < deadline:
             time.sleep(0.001)
-    assert turns.is_wanted
-    assert not turns.take(lambda: True)
-    turns.give()
+    assert lock.is_wanted
+    assert not lock.acquire(lambda: True)
+    lock.release()
     for thread in threads:
         thread.join(5)
-    assert order == [0, 1, 2, 3, 4] and not turns.is_taken
+    assert order == [0, 1, 2, 3, 4] and not lock.is_locked
 
 
 def test_two_searches_share_the_network_and_both_get_on(network, monkeypatch) -> None:
@@ -87,7 +91,7 @@ def test_two_searches_share_the_network_and_both_get_on(network, monkeypatch) ->
 
 def test_limits_of_playouts_and_seconds_hold_over_several_turns(network, monkeypatch) -> None:
     monkeypatch.setattr(networks, "SLICE_SECONDS", 0.0)
-    monkeypatch.setattr(Turns, "is_wanted", property(lambda turns: True))
+    monkeypatch.setattr(FairLock, "is_wanted", property(lambda lock: True))
     player = network.player(network.game)
     analysis = player.think(Position.start(network.game), Limits(playouts=100))
     assert 100 <= analysis.playouts < 116
@@ -97,7 +101,7 @@ def test_limits_of_playouts_and_seconds_hold_over_several_turns(network, monkeyp
 
 
 def test_a_search_that_waits_can_be_ended_and_gives_no_moves(network) -> None:
-    assert network.turns.take(never)
+    assert network.search_lock.acquire(never)
     try:
         stop = time.monotonic() + 0.2
         player = network.player(network.game)
@@ -107,9 +111,9 @@ def test_a_search_that_waits_can_be_ended_and_gives_no_moves(network) -> None:
             ThinkOptions(should_stop=lambda: time.monotonic() > stop),
         )
     finally:
-        network.turns.give()
+        network.search_lock.release()
     assert analysis.moves == () and analysis.visits == 0
-    assert not network.turns.is_taken
+    assert not network.search_lock.is_locked
 
 
 def test_only_so_many_trees_are_kept(network) -> None:
@@ -133,6 +137,25 @@ def test_networks_beyond_the_limit_are_unloaded_and_come_back() -> None:
     assert second.state == "compiling" and second._loading is None
     analysis = game.session.think(game.position, Limits(visits=8))
     assert analysis.visits >= 8 and first.state == "ready"
+
+
+def test_a_network_that_is_unloaded_while_it_compiles_is_not_kept(monkeypatch) -> None:
+    class Player:
+        limit_memory = reset = print
+
+        def warm_up_in_steps(self, position):
+            yield
+            assert unloaded.wait(20)
+
+    unloaded = threading.Event()
+    monkeypatch.setattr(networks, "load_any_thinker", lambda spec, rules: Player())
+    spec, config = resolve(parse_player("random-net:tictactoe?blocks=1&filters=4"))
+    network = Network(spec, config, config.game.build(), WebLimits())
+    loading = network.begin()
+    network.wait(never)
+    network.unload()
+    unloaded.set()
+    assert not network.is_warm(loading.finish())
 
 
 def test_a_game_that_the_page_cannot_show_is_refused_at_the_start() -> None:
