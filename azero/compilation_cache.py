@@ -1,4 +1,4 @@
-"""Where compiled programs are kept between two starts."""
+"""Where compiled programs, and what the compiler says of them, are kept between two starts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,13 @@ def compilation_cache() -> str:
         if "jax" in sys.modules
         else os.environ.get(VARIABLE)
     )
-    return directory or str(
-        Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "azero" / "jax"
-    )
+    return directory or str(cache_directory() / "jax")
+
+
+def cache_directory() -> Path:
+    """Return azero's part of the user's cache directory (XDG: an empty variable counts as
+    unset)."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "azero"
 
 
 def use_compilation_cache() -> None:

@@ -1,10 +1,12 @@
-"""The number of devices that a CPU is split into before JAX starts."""
+"""What is set up before JAX starts: the devices of a CPU, the directory of compiled programs."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 from azero import cores
+from azero.compilation_cache import cache_directory
 
 
 @pytest.mark.parametrize(("found", "devices"), [(1, 1), (2, 2), (6, 4), (64, 16)])
@@ -25,3 +27,8 @@ def test_the_users_own_number_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=5")
     cores.split_cpu_at_start()
     assert cores.DEVICES_VARIABLE not in os.environ
+
+
+def test_an_empty_variable_of_the_cache_directory_counts_as_unset(monkeypatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    assert cache_directory() == Path.home() / ".cache" / "azero"

@@ -31,7 +31,7 @@ LIMIT_SECONDS, QUICK_LIMIT_SECONDS = 1800.0, 400.0
 compile and run twice; a quick part on a busy laptop takes minutes."""
 STANDARD_ERROR = 2
 """File descriptor."""
-LAST_WORDS = 2000
+ERROR_CHARACTERS = 2000
 """Characters of a failed part's error output that are read for its last line."""
 
 
@@ -126,7 +126,7 @@ def _child(name: str, flags: Sequence[str], variables: dict[str, str], limit: fl
                         os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
         if process.returncode or not path.exists():
-            lines = errors.read_text(errors="replace")[-LAST_WORDS:].strip().splitlines()
+            lines = errors.read_text(errors="replace")[-ERROR_CHARACTERS:].strip().splitlines()
             raise ValueError(lines[-1] if lines else f"it ended with status {process.returncode}")
         return path.read_text(encoding="utf-8")
 

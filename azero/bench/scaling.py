@@ -76,8 +76,10 @@ def run(config: Config, devices: int) -> list[ScalingResult]:
     costs = {count: selfplay_cost(config, count) for count in (1, devices)}
     one, _ = costs[1]
     return [
-        ScalingResult(count, total, talk, one.flops / total.flops, one.hbm_bytes / total.hbm_bytes)
-        for count, (total, talk) in costs.items()
+        ScalingResult(
+            count, total, collectives, one.flops / total.flops, one.hbm_bytes / total.hbm_bytes
+        )
+        for count, (total, collectives) in costs.items()
     ]
 
 

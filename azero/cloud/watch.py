@@ -173,7 +173,7 @@ class Watch:
           CloudError: gcloud cannot do what is needed.
         """
         while True:
-            seen = self._look()
+            seen = self._check_state()
             if seen is None:
                 continue
             action = decide(seen, self.launched)
@@ -181,7 +181,7 @@ class Watch:
                 return self._conclude(seen)
             self._act(action, seen)
 
-    def _look(self) -> SeenState | None:
+    def _check_state(self) -> SeenState | None:
         """Return the current state; None after a single failed request, since a network error must
         not end a watch of days."""
         try:

@@ -52,7 +52,7 @@ def evaluate_accuracy(request: AccuracyRequest) -> dict[str, list[Accuracy]]:
     with working("reading and replaying games", console):
         rows = _read_rows(request, config, tally)
     for line in tally.unreadable:
-        console.print(line, style="yellow", markup=False, soft_wrap=True)
+        console.print(line, style="yellow", soft_wrap=True)
     results = {
         name: summarise_by_move(
             predict_positions(
@@ -209,5 +209,4 @@ def _print_tables(
     console.print(
         f"{tally.read:,} games in {request.games}" + (f"; {left_out}" if left_out else ""),
         soft_wrap=True,
-        markup=False,
     )

@@ -87,9 +87,8 @@ def _serve_moves(protocol: str, source: Source, visits: int | None) -> None:
     from azero.engines.background import Background, importing
     from azero.engines.lines import LineReader, LineWriter
     from azero.engines.uci.dialects import UCI, USI
-    from azero.engines.uci.draws import has_draws
     from azero.engines.uci.engine import LONGEST_LINE, UciEngine
-    from azero.models.naming import PROTOCOL_GAMES, read_visits
+    from azero.models.naming import PROTOCOL_GAMES, has_draws, read_visits
 
     player = source.text(PROTOCOL_GAMES[protocol])
     named_visits = read_visits(player)

@@ -65,7 +65,7 @@ def climb(request: LadderRequest, console: Console | None = None) -> list[tuple[
         except AbsentPlayerError as error:
             if error.side.text != rung.player:
                 raise
-            console.print(str(error), soft_wrap=True, markup=False, highlight=False)
+            console.print(str(error), soft_wrap=True, highlight=False)
             rows.append((rung.name, f"not played: {error.ending}", "", "", ""))
         else:
             rows.append((rung.name, *_result(request.out / directory_name(rung.name))))

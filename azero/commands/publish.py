@@ -130,7 +130,7 @@ def publish(
         **_facts(run, config, request.command),
     )
     write_card(path.parent, card)
-    console.print(f"{path.parent}: {title}", markup=False)
+    console.print(f"{path.parent}: {title}")
     return read_network(request.name, root)
 
 

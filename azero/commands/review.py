@@ -126,7 +126,7 @@ def show_search(
     title = f"{colour_name} to play, move {move}; {thinker.name}"
     picture = stem.with_name(f"{stem.name}.move-{move}.svg")
     write_atomically(picture, draw_panels(found, title))
-    console.print(str(picture), soft_wrap=True, markup=False)
+    console.print(str(picture), soft_wrap=True)
     return picture
 
 
@@ -152,7 +152,7 @@ def _read(path: Path, number: int) -> GameRecord:
 
 def _say(console: Console, notes: Sequence[str]) -> None:
     for note in notes:
-        console.print(note, soft_wrap=True, markup=False)
+        console.print(note, soft_wrap=True)
 
 
 def _rules(
@@ -222,5 +222,5 @@ def _write(review: Review, stem: Path, reviewer: str, note: str, console: Consol
         for row in review_rows(review)
     ]
     for move in worst:
-        console.print(names[move.number - review.moves[0].number], soft_wrap=True, markup=False)
-    console.print(f"{sgf}\n{page}", soft_wrap=True, markup=False)
+        console.print(names[move.number - review.moves[0].number], soft_wrap=True)
+    console.print(f"{sgf}\n{page}", soft_wrap=True)

@@ -39,6 +39,8 @@ _SEND_SECONDS = 5.0
 stopped reading."""
 _KEEPALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 """A machine that disappears silently is detected after 15 + 4 x 15 seconds."""
+_SAY_SECONDS = 8.0
+"""Interval of the lines that say what a process is waiting for."""
 _CHUNK = 1 << 16
 _CONTINUES = "The same command continues the run from its last checkpoint"
 
@@ -206,8 +208,8 @@ def _take_message(buffer: bytearray) -> Message | None:
 
 
 @contextlib.contextmanager
-def progress(text: str, every: float = 8.0) -> Iterator[None]:
+def progress(text: str) -> Iterator[None]:
     """Print every few seconds, while the block runs, what this process is waiting for."""
     began = time.monotonic()
-    with repeating(lambda: say(f"{text}: {time.monotonic() - began:.0f} s so far"), every):
+    with repeating(lambda: say(f"{text}: {time.monotonic() - began:.0f} s so far"), _SAY_SECONDS):
         yield

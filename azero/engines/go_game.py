@@ -74,18 +74,14 @@ class GoGame:
         return cast(Go, self.position.game).board(self.position.state)
 
     @property
-    def first_board(self) -> np.ndarray:
-        """The stones before the first move, int8[H, W]."""
-        return self._first[0]
+    def first_stones(self) -> tuple[list[int], list[int]]:
+        """Black's and White's points before the first move, in ascending order."""
+        return _points_of(self._first[0])
 
     @property
     def first_to_play(self) -> int:
         """Who was to move before the first move."""
         return self._first[1]
-
-    def is_from(self, black: Sequence[int], white: Sequence[int]) -> bool:
-        """Whether the game began with just these stones, given in ascending order."""
-        return (list(black), list(white)) == _points_of(self.first_board)
 
     @property
     def moves(self) -> list[tuple[int, int]]:

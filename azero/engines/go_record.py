@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from azero.games.go import sgf_write
 from azero.games.go.sgf import GameRecord, parse_games
 
@@ -27,17 +25,15 @@ def format_game(
     """Return the game as SGF FF[4]: set-up stones, handicap, moves (colour and action; None are
     those of the game) in the order played. Rules, ranks, date, comments and other texts are kept of
     the record from which it was opened."""
-    black, white = (
-        tuple(np.flatnonzero(game.first_board.reshape(-1) == colour).tolist()) for colour in (1, -1)
-    )
-    kept = opened or GameRecord("game", game.first_board.shape, None, ())
+    black, white = game.first_stones
+    kept = opened or GameRecord("game", game.shape, None, ())
     record = dataclasses.replace(
         kept,
-        board_shape=(game.shape[0], game.shape[1]),
+        board_shape=game.shape,
         komi=game.komi,
         moves=tuple(game.moves if moves is None else moves),
-        black_points=black,
-        white_points=white,
+        black_points=tuple(black),
+        white_points=tuple(white),
         to_play=game.first_to_play,
         result=result,
         rules=kept.rules or sgf_write.rules_name(game.rules.superko, game.rules.suicide),

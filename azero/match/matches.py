@@ -117,7 +117,7 @@ class _RunningMatch:
         self._test = None if request.sprt is None else Sprt(*request.sprt)
         self._tested = 0
         self.decision: tuple[int, str] | None = None
-        self._look()
+        self._check_test()
 
     def _say(self, text: str) -> None:
         self.console.print(text, soft_wrap=True, highlight=False)
@@ -138,7 +138,7 @@ class _RunningMatch:
             self.games.append(game)
             if self.directory is not None:
                 self.directory.add(game, self._record(game))
-            self._look()
+            self._check_test()
         self._refuse_absent(self.games)
 
     def _refuse_absent(self, games: Sequence[MatchGame]) -> None:
@@ -175,7 +175,7 @@ class _RunningMatch:
             self._say(f"games and result: {self.request.out}")
         return summary.result
 
-    def _look(self) -> None:
+    def _check_test(self) -> None:
         """Check whether the test is decided: by complete pairs in their order, so that fast games
         do not count before slow ones."""
         if self._test is not None and self.decision is None:

@@ -77,7 +77,7 @@ def draw_pairings(request: MatchRequest, game: Game) -> list[Pairing]:
 
 
 def read_starts(path: Path, game: Game, need_stronger: bool = False) -> list[Start]:
-    """Return the positions of a file (see `read_positions`), of equal ones the first.
+    """Return the positions of a file (see `read_positions`), each once.
 
     Raises:
       ValueError: the file cannot be read or a position is not possible; or `need_stronger`, and
@@ -107,8 +107,8 @@ def stronger_side(fen: str) -> int | None:
 
 
 def read_openings(path: Path, game: Game, num_moves: int | None = None) -> list[tuple[int, ...]]:
-    """Return the openings of a file as actions, each one legal and not the end of the game; of
-    equal ones the first stays.
+    """Return the openings of a file as actions, each one legal and not the end of the game,
+    without repeats.
 
     Args:
       path: a game collection (SGF for Go, PGN for chess, CSA or KIF for shogi; see `read_games`

@@ -3,6 +3,7 @@ is loaded."""
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl
@@ -10,7 +11,6 @@ from urllib.parse import parse_qsl
 from azero.data.run_files import EXPORTED, read_config
 from azero.experiment import load
 from azero.models.registry import find_network, list_names
-from azero.settings import Config
 
 NETWORKS = ("checkpoint", "model", "random-net", "leela")
 """Prefixes of the names of networks that play by every search, also many games at once."""
@@ -108,13 +108,14 @@ def is_network(text: str) -> bool:
     return text.partition(":")[0] in NETWORKS or ":" not in text
 
 
-def read_named_config(text: str) -> Config:
-    """Return the settings that a network was made with.
+def has_draws(text: str) -> bool:
+    """Return whether the network that a player's name means has outputs for loss, draw and win.
 
-    Raises:
-      ValueError: there is no such network, or its settings cannot be read.
+    False also where there is no such network: loading it says what is wrong.
     """
     named = parse_network_name(text)
-    if named is not None and named.kind == "random-net":
-        return load(named.name).config
-    return read_config(find_directory(text.partition("?")[0]))
+    with contextlib.suppress(ValueError, OSError):
+        if named is not None and named.kind == "random-net":
+            return load(named.name).config.network.HAS_DRAWS
+        return read_config(find_directory(text.partition("?")[0])).network.HAS_DRAWS
+    return False

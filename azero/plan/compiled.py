@@ -23,6 +23,7 @@ from typing import Any
 import jax
 
 from azero.chips import GIB, Topology
+from azero.compilation_cache import cache_directory
 from azero.plan.cost import Cost, Rates, module_cost
 from azero.plan.hlo import COLLECTIVES, Module, parse
 from azero.plan.programs import PlannedProgram, PlannedPrograms
@@ -209,8 +210,7 @@ def _cache_path(program: str, topology: str) -> Path:
     packages = ("jax", "jaxlib", "libtpu")
     versions = [f"{name} {importlib.metadata.version(name)}" for name in packages]
     digest = hashlib.sha256("\n".join([*versions, topology, program]).encode()).hexdigest()
-    home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    return home / "azero" / "plan" / f"{digest[:32]}.json.gz"
+    return cache_directory() / "plan" / f"{digest[:32]}.json.gz"
 
 
 def _write(path: Path, result: dict[str, Any]) -> None:

@@ -56,7 +56,7 @@ def rate(
     if plot is not None:
         save_ratings(plot, fit.ratings)
     if as_json:
-        console.print(json.dumps(_plain(fit, draws)), soft_wrap=True, markup=False, highlight=False)
+        console.print(json.dumps(_plain(fit, draws)), soft_wrap=True, highlight=False)
         return fit
     console.print(matches_table([(*match.names, match.result.total) for match in matches]))
     console.print(ratings_table(fit.ratings))

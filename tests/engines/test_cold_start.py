@@ -38,7 +38,7 @@ from azero.settings import Config
 LIGHT = (
     "azero.commands.main, azero.commands.engines, azero.engines.gtp.engine, "
     "azero.engines.kata.engine, azero.engines.uci.dialects, "
-    "azero.engines.uci.engine, azero.engines.uci.draws"
+    "azero.engines.uci.engine, azero.models.naming"
 )
 
 
@@ -86,7 +86,7 @@ def test_whether_a_network_has_draws_is_read_without_jax(tmp_path) -> None:
     program = """
 import sys
 from pathlib import Path
-from azero.engines.uci.draws import has_draws
+from azero.models.naming import has_draws
 root = Path(sys.argv[1])
 names = ("pooled", "pooled/exported", "ordinary", "ordinary/exported", "damaged", "nowhere")
 print([has_draws(f"checkpoint:{root / name}") for name in names])

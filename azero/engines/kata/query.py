@@ -107,15 +107,15 @@ class Query:
         Raises:
           QueryError: a move is illegal.
         """
-        black, white = self.stones
         wanted, handicap = self.moves[:number], self.num_handicap(number)
         there = (game.shape, game.komi, game.rules, game.first_to_play, game.num_handicap)
         same = there == (self.shape, self.komi, self.rules, self.first_player, handicap)
-        if not (same and game.is_from(black, white) and game.moves == wanted[: len(game.moves)]):
+        same = same and game.first_stones == self.stones
+        if not (same and game.moves == wanted[: len(game.moves)]):
             game.clear(self.shape)
             game.set_rules(self.rules)
             game.set_komi(self.komi)
-            game.set_up(black, white, self.first_player, handicap)
+            game.set_up(*self.stones, self.first_player, handicap)
         for index in range(len(game.moves), number):
             try:
                 game.play(*wanted[index])

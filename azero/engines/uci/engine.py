@@ -247,10 +247,10 @@ class UciEngine(ServedGame["MoveGame"]):
         """Search, and return the bestmove line once it may be sent; None if none is expected any
         more."""
         requests = [parse_go(words, side) for side in self.dialect.sides]
-        waits = map(_patience, requests)
-        patience = min((seconds for seconds in waits if seconds is not None), default=None)
+        waits = map(_loading_seconds, requests)
+        loading_seconds = min((seconds for seconds in waits if seconds is not None), default=None)
         wanted = requests[0].names
-        if not self._wait(search, self._can_search, patience):
+        if not self._wait_for_network(search, loading_seconds):
             return self._answer_unprepared(wanted)
         _ = self.game  # raises the reason if the engine could not start
         from azero.players.notation import as_unfinished
@@ -278,14 +278,12 @@ class UciEngine(ServedGame["MoveGame"]):
         search.wait()
         return answer
 
-    def _wait(
-        self, search: SearchControl, is_over: Callable[[], bool], patience: float | None
-    ) -> bool:
-        """Handle input lines until `is_over()`; return False if the search must be answered before,
-        or not at all."""
-        while not is_over():
+    def _wait_for_network(self, search: SearchControl, loading_seconds: float | None) -> bool:
+        """Handle input lines until the network is ready, or cannot be loaded; return False if the
+        search must be answered before, or not at all."""
+        while not self._can_search():
             search.should_stop()
-            is_late = patience is not None and search.is_over_after(patience)
+            is_late = loading_seconds is not None and search.is_over_after(loading_seconds)
             if self._has_quit or self._write.is_closed or search.is_stopped or is_late:
                 return False
             time.sleep(WAIT_SECONDS)
@@ -384,8 +382,8 @@ class UciEngine(ServedGame["MoveGame"]):
         ]
 
 
-def _patience(request: GoRequest) -> float | None:
-    """Return how many seconds a search waits for its network: its move time, or half of what is
-    left on the clock; None is without limit."""
+def _loading_seconds(request: GoRequest) -> float | None:
+    """Return how many seconds a search waits for its network to load: its move time, or half of
+    what is left on the clock; None is without limit."""
     left = request.clock.limit_seconds
     return request.seconds if left is None else left / 2

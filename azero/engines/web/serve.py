@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import secrets
 import signal
@@ -77,23 +78,21 @@ def serve(
 
 
 def _bind(host: str, port: int | None) -> socket.socket:
-    """Return a socket that listens on `port`, or on a free one where it is left open."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    for tried in (PORT, 0) if port is None else (port,):
-        bound = socket.socket(family, socket.SOCK_STREAM)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            bound.bind((host, tried))
-        except OSError as error:
-            bound.close()
-            if tried != PORT or port is not None:
-                raise ValueError(
-                    f"cannot listen on {host}, port {tried}: {error.strerror}; "
-                    "choose another with --port"
-                ) from error
-        else:
-            return bound
-    raise AssertionError
+    """Return a socket bound to `port`; None is PORT, or a free one if that is taken."""
+    if port is None:
+        with contextlib.suppress(ValueError):
+            return _bind(host, PORT)
+        return _bind(host, 0)
+    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        raise ValueError(
+            f"cannot listen on {host}, port {port}: {error.strerror}; choose another with --port"
+        ) from error
+    return bound
 
 
 def _address(host: str, port: int, token: str | None) -> str:

@@ -278,7 +278,6 @@ def _conclude(
         f"best: {player}: {mean:+.0f} Elo against the opponent by the process (95%: "
         f"{mean - half:+.0f} to {mean + half:+.0f}); plot: {request.out / PLOT}",
         soft_wrap=True,
-        markup=False,
         highlight=False,
     )
     tally = None

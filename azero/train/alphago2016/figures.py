@@ -35,7 +35,7 @@ from azero.train.alphago2016.measures import (
     format_score,
     held_out,
     held_out_records,
-    look,
+    measure_accuracy,
     raw_match,
     search_games,
 )
@@ -54,7 +54,7 @@ def measure_strength(context: StageContext) -> Outcome:
     rows, position = held_out_records(context)
     lines, points = [], []
     for stage in _compared(context):
-        accuracy = look(context, context.directory(stage), rows, position).top1
+        accuracy = measure_accuracy(context, context.directory(stage), rows, position).top1
         scores = (raw_match(context, stage, "policy"), _search_match(context, stage))
         points.append((100 * accuracy.value, scores))
         kinds = ("alone", "in the search")

@@ -69,10 +69,14 @@ def held_out_records(context: StageContext) -> tuple[HostArray, HostArray]:
 def value_error(context: StageContext, network: Path, data: Path, split: str = "test") -> Mean:
     """Return the value error of a network on a split of a data set."""
     most = context.settings.evaluation.validation_positions
-    return look(context, network, *held_out(Dataset.open(data), most, split)).value_error
+    return measure_accuracy(
+        context, network, *held_out(Dataset.open(data), most, split)
+    ).value_error
 
 
-def look(context: StageContext, network: Path, rows: HostArray, position: HostArray) -> Accuracy:
+def measure_accuracy(
+    context: StageContext, network: Path, rows: HostArray, position: HostArray
+) -> Accuracy:
     """Return how well a network predicts the positions int64[P] of packed rows [T]."""
     return summarise(predict_positions(network, rows, position, context.console))
 
@@ -80,7 +84,9 @@ def look(context: StageContext, network: Path, rows: HostArray, position: HostAr
 def _accuracy(
     context: StageContext, name: str, network: Path, rows: HostArray, position: HostArray
 ) -> Comparison:
-    return claim(name, format_mean(look(context, network, rows, position).top1, 100, 1, "%"))
+    return claim(
+        name, format_mean(measure_accuracy(context, network, rows, position).top1, 100, 1, "%")
+    )
 
 
 def measure_reinforcement(context: StageContext) -> Outcome:
