@@ -162,10 +162,10 @@ def bench(what: Positional[Part]) -> None:
     --help` lists the part's own flags.
 
     Args:
-      what: the part: all (everything that fits this machine), games, search, network, train (the
-        learner's step), loop (self-play, learning, both), scaling (self-play on many devices,
-        compiled only), replay, engine (one game's tree), rollouts (AlphaGo 2016); tpu compiles for
-        a TPU v5e without one.
+      what: the part: all (everything that fits this machine), games, search, network, inference
+        (beside ONNX Runtime and OpenVINO), train (the learner's step), loop (self-play, learning,
+        both), scaling (self-play on many devices, compiled only), replay, engine (one game's tree),
+        rollouts (AlphaGo 2016); tpu compiles for a TPU v5e without one.
     """
     run_bench(what, [])
 
