@@ -284,10 +284,8 @@ def own_address() -> str:
     """Return the address under which other hosts most likely reach this one: that of the interface
     which leads out, otherwise that of its name."""
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect(
-            ("192.0.2.1", 9)
-            # sends nothing (a documentation address of RFC 5737); the system only chooses the
-            # interface that leads out
-        )
+        # Sends nothing (a documentation address of RFC 5737): the system only chooses the
+        # interface that leads out.
+        probe.connect(("192.0.2.1", 9))
         return str(probe.getsockname()[0])
     return socket.gethostname()

@@ -33,7 +33,7 @@ class Events(StreamingResponse):
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return JSONResponse({"error": f"{error.detail.lower()}"}, error.status_code)
+    return JSONResponse({"error": error.detail.lower()}, error.status_code)
 
 
 async def _refusal(request: Request, error: Exception) -> Response:
