@@ -243,7 +243,7 @@ def test_the_match_of_a_card_can_be_played_again(tmp_path):
     words = shlex.split(_match_command(command))
     again = tyro.cli(tyro.conf.OmitArgPrefixes[MatchRequest], args=words[2:])
     assert again == dataclasses.replace(request, openings=Path("openings.txt"))
-    assert _settings(command, {}) == "main-time 10, increment 0.5, first 4 moves drawn"
+    assert _settings(command, {}) == "main-time 10, increment 0.5, first 4 moves sampled"
 
 
 def test_tictactoe_survives_every_reply():
