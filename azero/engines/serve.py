@@ -159,8 +159,8 @@ def _visits(spec: ThinkerSpec, visits: int | None) -> int | None:
     """Return the visits of a move: those of the player's name come first."""
     found = visits if spec.visits is None else spec.visits
     if found is not None and found < 1:
-        where = f"--visits {found}" if spec.visits is None else f"{spec.name} has {found} visits"
-        raise ValueError(f"{where}: at least 1 (1 is the network without search)")
+        where = f"--visits {found}" if spec.visits is None else f"{spec.name}: {found} visits"
+        raise ValueError(f"{where}; an engine needs at least 1 (1 is the network without search)")
     return found
 
 

@@ -174,8 +174,11 @@ def test_the_analysis_engine_behind_pipes() -> None:
             ["analysis", "--random-net", "go5", "--iteration", "3"],
             "azero: --iteration is for the checkpoints of a run; 'random-net:go5' has none",
         ),
-        (["gtp", "--random-net", "go5", "--visits", "0"], "azero: --visits 0: at least 1"),
-        (["gtp", "random:go5"], "azero: random moves has 0 visits: at least 1"),
+        (
+            ["gtp", "--random-net", "go5", "--visits", "0"],
+            "azero: --visits 0; an engine needs at least 1",
+        ),
+        (["gtp", "random:go5"], "azero: random moves: 0 visits; an engine needs at least 1"),
         (["uci", "--random-net", "go5"], "azero: random go5 plays go on 5x5; uci is for chess"),
         (
             ["usi", "--random-net", "chess", "--visits", "3"],

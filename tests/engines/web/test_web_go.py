@@ -99,7 +99,7 @@ def test_after_two_passes_dead_stones_are_removed_and_the_result_is_there(visito
     assert not visitor.game["over"]
 
 
-def test_resignation_ends_the_game_until_it_is_locked_back(visitor) -> None:
+def test_resignation_ends_the_game_until_it_is_taken_back(visitor) -> None:
     visitor.play("C3")
     visitor.post("resign", colour=1).raise_for_status()
     assert visitor.game["result"] == "Black wins: White resigns"
