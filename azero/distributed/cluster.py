@@ -19,7 +19,7 @@ import jax
 
 from azero import mesh as mesh_lib
 from azero.distributed import rendezvous
-from azero.distributed.line import EXIT_INTERRUPTED, ProcessLinks, end_process, progress, say
+from azero.distributed.links import EXIT_INTERRUPTED, ProcessLinks, end_process, progress, say
 from azero.distributed.token import load_or_create_token, wait_for_token
 from azero.memory import explain_exhaustion
 from azero.train.settings import RunConfig

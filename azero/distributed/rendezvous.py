@@ -3,7 +3,7 @@ anything else is started.
 
 Errors (a wrong address or number, a missing, duplicate or foreign process) are found here and
 reported in one line. The connections stay open; they show when a process ends
-(`azero.distributed.line`).
+(`azero.distributed.links`).
 
 The lead sends a random number; a process answers with who it is, a random number of its own and the
 proof that it has the run's token (`azero.distributed.token`); when all have come, the lead sends
@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 
 import jax
 
-from azero.distributed.line import (
+from azero.distributed.links import (
     Message,
     ProcessLinks,
     keep_alive,

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from azero.data.holding import hold
+from azero.data.directory_lock import hold
 from azero.data.rows import RowFile, read_rows, to_plain, write_atomically
 from azero.match.games import MatchGame, MatchSummary, summarise
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from azero import mesh as mesh_lib
 from azero.data import run_files as files
-from azero.data.holding import hold
+from azero.data.directory_lock import hold
 from azero.distributed import say
 
 _SEEN_SECONDS = 15.0

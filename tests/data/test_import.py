@@ -17,7 +17,7 @@ from rich.console import Console
 
 from azero import __main__ as program
 from azero.commands import main as cli
-from azero.data.holding import hold
+from azero.data.directory_lock import hold
 from azero.data.records import human
 from azero.data.records.dataset import Dataset
 from azero.data.records.filters import SPLITS, Filters, Fractions

@@ -18,10 +18,9 @@ from typing import Any
 import pytest
 from host_processes import command, finish, free_port, launch
 
-from azero.distributed import cluster, rendezvous, token
-from azero.distributed import line as line_module
+from azero.distributed import cluster, links, rendezvous, token
 from azero.distributed.cluster import in_cluster, join
-from azero.distributed.line import ProcessLinks, receive, send
+from azero.distributed.links import ProcessLinks, receive, send
 from azero.train.settings import RunConfig
 
 
@@ -221,8 +220,8 @@ def test_the_token_is_a_file_that_only_its_owner_reads(
 
 STOPPED = """
 import sys, time
-from azero.distributed import line, rendezvous
-line.BEAT_SECONDS = 0.1
+from azero.distributed import links, rendezvous
+links.BEAT_SECONDS = 0.1
 rendezvous.connect([("127.0.0.1", int(sys.argv[1]))], 1, 2, 60.0, lambda: "the token of the run").watch()
 print("here", flush=True)
 time.sleep(100)
@@ -233,10 +232,10 @@ def test_a_process_that_is_stopped_ends_the_run(
     together: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """SIGSTOP: its connection stays open, and only its beats are missing."""
-    monkeypatch.setattr(line_module, "BEAT_SECONDS", 0.1)
-    monkeypatch.setattr(line_module, "HUNG_SECONDS", 1.0)
+    monkeypatch.setattr(links, "BEAT_SECONDS", 0.1)
+    monkeypatch.setattr(links, "HUNG_SECONDS", 1.0)
     ended: list[int] = []
-    monkeypatch.setattr(line_module, "end_process", ended.append)
+    monkeypatch.setattr(links, "end_process", ended.append)
     port = free_port()
     [first] = together(lead(port, 2, 60.0))
     process = launch([sys.executable, "-c", STOPPED, str(port)])
@@ -250,7 +249,7 @@ def test_a_process_that_is_stopped_ends_the_run(
         end = time.monotonic() + 20
         while not ended and time.monotonic() < end:
             time.sleep(0.05)
-        assert ended == [line_module.EXIT_INTERRUPTED]
+        assert ended == [links.EXIT_INTERRUPTED]
         assert (
             "process 1 (" in (output := capfd.readouterr().err)
             and "no heartbeat for 1 s, so it seems to be stopped" in output

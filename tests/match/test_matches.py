@@ -17,7 +17,7 @@ from jax.sharding import Mesh
 from rich.console import Console
 
 from azero.checkpoint.exported import write_exported
-from azero.data.holding import LOCK, hold
+from azero.data.directory_lock import LOCK, hold
 from azero.data.rows import RowFile, read_rows
 from azero.experiment import load
 from azero.games.go.sgf import read_games

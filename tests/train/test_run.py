@@ -22,8 +22,8 @@ from rich.console import Console
 from small_runs import digests, quiet_run, tictactoe, tiny
 
 from azero.checkpoint import load_variables
+from azero.data.directory_lock import LOCK, hold
 from azero.data.files import read_arrays
-from azero.data.holding import LOCK, hold
 from azero.data.rows import read_rows
 from azero.distributed import EXIT_INTERRUPTED
 from azero.experiment import NAMES, load

@@ -18,7 +18,7 @@ from azero.console.tables import (
     make_table,
 )
 from azero.console.terminal import make_console
-from azero.data.holding import hold
+from azero.data.directory_lock import hold
 from azero.data.records.dataset import Dataset
 from azero.data.records.filters import SPLITS
 from azero.data.records.formats import format_of

@@ -23,7 +23,7 @@ from rich.console import Console
 
 from azero.console.tables import count_of
 from azero.console.terminal import make_console
-from azero.data.holding import hold
+from azero.data.directory_lock import hold
 from azero.data.rows import Row, RowFile, read_rows, to_plain, write_atomically
 from azero.match.directory import MATCH, read_match
 from azero.match.matches import play_match

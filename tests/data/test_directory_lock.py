@@ -11,13 +11,13 @@ import time
 
 import pytest
 
-from azero.data import holding
-from azero.data.holding import OWNER, hold
+from azero.data import directory_lock
+from azero.data.directory_lock import OWNER, hold
 
 HOLDER = """
 import errno, fcntl, sys, time
 from pathlib import Path
-from azero.data import holding
+from azero.data import directory_lock
 
 def refuse(file, how):
     raise OSError(int(sys.argv[2]), "no locks here")
@@ -25,7 +25,7 @@ def refuse(file, how):
 if int(sys.argv[2]):
     fcntl.flock = refuse
 try:
-    with holding.hold(Path(sys.argv[1])):
+    with directory_lock.hold(Path(sys.argv[1])):
         print("held", flush=True)
         sys.stdin.readline()
 except ValueError as error:
@@ -52,12 +52,12 @@ def no_locks(monkeypatch):
         raise OSError(errno.ENOLCK, "no locks here")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    monkeypatch.setattr(holding, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(directory_lock, "_LOOK_SECONDS", 0.01)
 
 
 def write_owner(directory, **changes):
     """Leave the file of an owner that was killed."""
-    owner = {**holding._this_process()._asdict(), **changes}
+    owner = {**directory_lock._this_process()._asdict(), **changes}
     (directory / OWNER).write_text(json.dumps(owner))
     return owner
 
@@ -68,7 +68,7 @@ def test_without_locks_a_second_process_of_the_machine_is_refused(number, tmp_pa
         raise OSError(number, "no locks here")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    monkeypatch.setattr(holding, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(directory_lock, "_LOOK_SECONDS", 0.01)
     with (
         hold(tmp_path),
         pytest.raises(
@@ -121,7 +121,7 @@ def test_a_process_number_that_was_given_anew_holds_nothing(tmp_path, no_locks):
 
 
 def test_an_owner_on_another_machine_that_is_silent_is_taken_over(tmp_path, no_locks, monkeypatch):
-    monkeypatch.setattr(holding, "STALE_SECONDS", 0.2)
+    monkeypatch.setattr(directory_lock, "STALE_SECONDS", 0.2)
     write_owner(tmp_path, boot="another", host="far")
     notes = []
     began = time.monotonic()
@@ -147,7 +147,7 @@ def test_an_owner_on_another_machine_that_beats_is_refused_whatever_the_lock_say
 ):
     if not locks:
         request.getfixturevalue("no_locks")
-    monkeypatch.setattr(holding, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(directory_lock, "_LOOK_SECONDS", 0.01)
     owner = write_owner(tmp_path, boot="another", host="far")
 
     def wait(text):
@@ -158,7 +158,7 @@ def test_an_owner_on_another_machine_that_beats_is_refused_whatever_the_lock_say
 
 
 def test_the_owner_beats(tmp_path, monkeypatch):
-    monkeypatch.setattr(holding, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(directory_lock, "BEAT_SECONDS", 0.01)
     with hold(tmp_path):
         end = time.monotonic() + 10
         while json.loads((tmp_path / OWNER).read_text())["beat"] < 2 and time.monotonic() < end:
@@ -170,14 +170,14 @@ def test_a_process_whose_directory_was_taken_ends(tmp_path, monkeypatch, capsys)
     monkeypatch.setattr(os, "_exit", lambda status: (_ for _ in ()).throw(SystemExit(status)))
     other = write_owner(tmp_path, boot="another", host="far")
     with pytest.raises(SystemExit):
-        holding._beat(tmp_path, holding._this_process())
+        directory_lock._beat(tmp_path, directory_lock._this_process())
     assert "taken over by process" in capsys.readouterr().err
     assert json.loads((tmp_path / OWNER).read_text()) == other
 
 
 def test_an_owner_file_that_cannot_be_read_is_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(holding, "STALE_SECONDS", 0.1)
-    monkeypatch.setattr(holding, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(directory_lock, "STALE_SECONDS", 0.1)
+    monkeypatch.setattr(directory_lock, "_LOOK_SECONDS", 0.01)
     (tmp_path / OWNER).write_text("{")
     notes = []
     with hold(tmp_path, notes.append):

@@ -66,7 +66,7 @@ class ProcessLinks:
         """Start watching the connections: when another process fails or dies, this one reports it
         and ends."""
         if self._connections:
-            threading.Thread(target=self._watch, name="line", daemon=True).start()
+            threading.Thread(target=self._watch, name="links", daemon=True).start()
 
     def broadcast_failure(self, reason: str, status: int) -> None:
         """Tell the other processes that this one ends, and why; they end with `status`. Their ends
