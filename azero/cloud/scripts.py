@@ -93,10 +93,11 @@ echo "$(hostname): started"
 
 def status() -> str:
     """Return the script by which a worker reports the state of the job in one line: absent,
-    running, started (but not running: it was cut off), or ended N."""
+    running, started (but not running: it was cut off), or ended N. A status file that a full disk
+    left empty counts as cut off."""
     return f"""\
 cd ~/azero-run 2> /dev/null && [ -e status ] || {{ echo "{STATUS_MARK} absent"; exit 0; }}
-if flock -ns lock true; then echo "{STATUS_MARK} $(cat status)"; else echo "{STATUS_MARK} running $(tail -n 1 log)"; fi
+if flock -ns lock true; then state=$(cat status); echo "{STATUS_MARK} ${{state:-started}}"; else echo "{STATUS_MARK} running $(tail -n 1 log)"; fi
 """
 
 

@@ -411,6 +411,8 @@ def test_the_scripts_do_on_a_machine_what_they_say(tmp_path):
         in log
         and "seed = 3 # $HOME `date`" in log
     )
+    (tmp_path / "azero-run" / "status").write_text("")
+    assert bash(scripts.status()).strip() == "azero-status: started", "a full disk left it empty"
 
 
 @pytest.mark.parametrize("storage", [Storage(), Storage(disk="runs"), Storage(bucket="my-bucket")])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hostile_text import bounds, outcome, texts
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from azero.games.chess import pgn
@@ -277,9 +277,12 @@ def _random_actions(
     return chosen
 
 
+FEW = min(settings.default.max_examples, 500)  # type: ignore[union-attr]
+"""Examples of a test whose example takes 0.2 s or more: every move is played by plain NumPy."""
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), max_size=8)
 
 
+@settings(max_examples=FEW)
 @given(st.integers(0, 2**32 - 1), NAMES, NAMES)
 def test_a_shogi_game_is_read_back(seed: int, black: str, white: str) -> None:
     actions = _random_actions(
@@ -291,6 +294,7 @@ def test_a_shogi_game_is_read_back(seed: int, black: str, white: str) -> None:
     assert list(record.actions) == actions and (record.black, record.white) == (black, white)
 
 
+@settings(max_examples=FEW)
 @given(
     st.integers(0, 2**32 - 1),
     NAMES,

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+import re
 
 import numpy as np
 import pytest
@@ -88,6 +89,15 @@ def test_a_tuning_may_become_longer_but_no_other_one(tmp_path):
     assert tune(without, save_posterior, QUIET, scripted()).confirmation is None
     with pytest.raises(ValueError, match=r"another tuning .*games: there 20, here 30"):
         tune(request_in(tmp_path, games=30), save_posterior, QUIET, scripted())
+
+
+def test_a_damaged_file_of_a_tuning_is_named(tmp_path):
+    tune(request_in(tmp_path, trials=5, confirm_games=0), save_posterior, QUIET, scripted())
+    path = tmp_path / "tuning.json"
+    for damaged in (b"", b"[]", b'{"command"', b"\xff"):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=rf"{re.escape(str(path))} is damaged"):
+            tune(request_in(tmp_path, trials=6), save_posterior, QUIET, scripted())
 
 
 def test_a_tuning_without_a_finished_trial_may_become_another_one(tmp_path):

@@ -107,11 +107,17 @@ def _check_same(request: TuneRequest) -> None:
     become another tuning.
 
     Raises:
-      ValueError: it has another one; what differs is named.
+      ValueError: it has another one, and what differs is named; or the file is damaged.
     """
     path, here = request.out / SETTINGS, to_plain(request.command)
     if path.exists():
-        there = json.loads(path.read_text(encoding="utf-8"))["command"]
+        try:
+            there = dict(json.loads(path.read_bytes())["command"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(
+                f"{path} is damaged ({error!r}); choose another directory, or remove that file "
+                "to continue with the settings given here"
+            ) from error
         names = [name for name in here if here[name] != there.get(name)]
         if names and read_rows(request.out / TRIALS):
             differs = "; ".join(
