@@ -153,8 +153,11 @@ def _newest_whole(workdir: Path, iteration: int | None, load: Callable[[Path, in
     present = store.list_iterations(root)
     listed = ", ".join(map(str, present))
     if not present:
-        problem = "has no checkpoint" if workdir.is_dir() else "is not there"
-        raise CheckpointError(f"{workdir} {problem}")
+        if not workdir.is_dir():
+            raise CheckpointError(f"{workdir} is not there")
+        networks = [path for path in sorted(workdir.iterdir()) if exported_path(path).exists()]
+        hint = f"; exported networks: {', '.join(map(str, networks))}" if networks else ""
+        raise CheckpointError(f"{workdir} has no checkpoint{hint}")
     if iteration is not None:
         if iteration not in present:
             raise CheckpointError(f"{workdir} has no checkpoint {iteration}; it has {listed}")

@@ -422,3 +422,15 @@ def test_a_network_is_computed_as_the_machine_that_loads_it_does(
     write_exported(tmp_path, {"a": np.ones(1)}, 3, dataclasses.replace(CONFIG, network=network))
     for config in (load_settings(tmp_path)[1], load_variables(tmp_path)[1]):
         assert config.network == dataclasses.replace(CONFIG.network, convolution="auto")
+
+
+def test_a_directory_without_a_checkpoint_names_the_exported_networks_in_it(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(CheckpointError, match=r"has no checkpoint$"):
+        load_variables(tmp_path)
+    for part in ("value", "policy"):
+        write_exported(tmp_path / part, {"a": np.ones(1)}, 3, CONFIG)
+    listed = f"{tmp_path / 'policy'}, {tmp_path / 'value'}"
+    with pytest.raises(CheckpointError, match=f"has no checkpoint; exported networks: {listed}$"):
+        load_settings(tmp_path)
