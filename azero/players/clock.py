@@ -31,7 +31,8 @@ class Clock(NamedTuple):
     main_seconds: float | None = None
     """Main time left; None without a clock."""
     increment_seconds: float = 0.0
-    """Added to the main time after each own move (Fischer)."""
+    """Added to the main time after each own move (Fischer), or to a Canadian period that runs (UCI:
+    movestogo with increments)."""
     period_seconds: float = 0.0
     """Length of a period."""
     periods: int = 0
@@ -74,6 +75,7 @@ class Clock(NamedTuple):
     def _after_canadian(self, over: float) -> Clock:
         running = self.moves_left > 0
         left = (self.period_left if running else self.period_seconds) - over
+        left += self.increment_seconds
         moves = (self.moves_left if running else self.period_moves) - 1
         if moves == 0:
             left, moves = self.period_seconds, self.period_moves
@@ -145,7 +147,7 @@ def thinking_seconds(
     The main time is divided over the moves that the player still has on such a board, and at
     least over a sixth as many as there are points. A Japanese period is used at every move, since
     what is left of it is lost; further ones are kept in reserve. A Canadian one is divided over its
-    moves. The lag is subtracted.
+    moves, with their increments. The lag is subtracted.
 
     Args:
       clock: before the move.
@@ -160,7 +162,8 @@ def thinking_seconds(
     if clock.seconds_per_move is not None or clock.main_seconds is None:
         wanted = limit
     elif clock.moves_left > 0:
-        wanted = clock.period_left / clock.moves_left
+        added = clock.increment_seconds * (clock.moves_left - 1)
+        wanted = (clock.period_left + added) / clock.moves_left
     else:
         if own_moves is None:
             own_moves = max(

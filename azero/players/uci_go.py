@@ -127,7 +127,13 @@ def _clock(numbers: dict[str, int], side: str) -> Clock:
         return Clock()
     left, increment = (main or 0) / 1000, numbers.get(f"{side}inc", 0) / 1000
     if moves := numbers.get("movestogo", 0):
-        return Clock(main_seconds=0.0, period_moves=moves, period_left=left, moves_left=moves)
+        return Clock(
+            main_seconds=0.0,
+            increment_seconds=increment,
+            period_moves=moves,
+            period_left=left,
+            moves_left=moves,
+        )
     return Clock(
         main_seconds=left,
         increment_seconds=increment,

@@ -59,6 +59,11 @@ def test_the_longest_move(clock: Clock, limit: float | None) -> None:
             CANADIAN_RUNNING._replace(period_left=300.0, moves_left=25),
         ),
         (CANADIAN_RUNNING, 100.1, None),
+        (
+            CANADIAN_RUNNING._replace(increment_seconds=2.0),
+            30.0,
+            CANADIAN_RUNNING._replace(increment_seconds=2.0, period_left=72.0, moves_left=9),
+        ),
     ],
 )
 def test_what_is_left_after_a_move(clock: Clock, seconds: float, after: Clock | None) -> None:
@@ -85,6 +90,9 @@ def test_what_is_left_after_a_move(clock: Clock, seconds: float, after: Clock | 
         (CANADIAN, 0, 361, 12.0),  # 300 s for 25 moves come after the main time
         (CANADIAN_RUNNING, 0, 361, 10.0),
         (CANADIAN_RUNNING._replace(moves_left=1), 0, 361, 100.0 - LAG_SECONDS),
+        # nine increments come before the last move
+        (CANADIAN_RUNNING._replace(increment_seconds=2.0), 0, 361, (100 + 9 * 2) / 10),
+        (CANADIAN_RUNNING._replace(increment_seconds=200.0), 0, 361, 100.0 - LAG_SECONDS),
     ],
 )
 def test_how_long_to_think(
@@ -93,7 +101,10 @@ def test_how_long_to_think(
     assert thinking_seconds(clock, num_moves, num_points) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("clock", [ABSOLUTE, FISCHER, JAPANESE, CANADIAN, FIXED])
+@pytest.mark.parametrize(
+    "clock",
+    [ABSOLUTE, FISCHER, JAPANESE, CANADIAN, CANADIAN._replace(increment_seconds=2.0), FIXED],
+)
 @pytest.mark.parametrize("num_points", [25, 81, 361])
 def test_no_game_is_lost_on_time(clock: Clock, num_points: int) -> None:
     """A player who takes what is advised, and a few milliseconds more, ends a game of two moves a

@@ -251,6 +251,8 @@ def test_clocks_are_those_of_the_side_to_move() -> None:
     )
     to_go = parse_go(["wtime", "60000", "btime", "1", "movestogo", "4"], "w").clock
     assert thinking_seconds(to_go, 10, 64, 0.1, 20) == pytest.approx(15.0)
+    to_go = parse_go([*words, "movestogo", "4"], "w").clock
+    assert thinking_seconds(to_go, 10, 64, 0.1, 20) == pytest.approx((60 + 3 * 1) / 4)
     byoyomi = parse_go(["btime", "0", "wtime", "0", "byoyomi", "3000"], "b").clock
     assert thinking_seconds(byoyomi, 10, 81, 0.1, 20) == pytest.approx(2.9)
     assert thinking_seconds(parse_go(["infinite"], "w").clock, 10, 64) is None
