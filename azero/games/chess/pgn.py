@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from azero.games.archives import read_texts, with_compressed
+from azero.games.chess.san import DASHES, GLYPHS
 from azero.games.chess.text import START, board_of_fen, format_san, parse_fen, parse_san
 from azero.games.expanding import TooLargeError
 from azero.games.quoting import shorten
@@ -32,14 +33,18 @@ NULL_MOVES = ("--", "Z0")
 """How programs write that a side does not move, in analyses (python-chess, ChessBase)."""
 RESULTS = {(1, -1): "1-0", (-1, 1): "0-1", (0, 0): "1/2-1/2"}
 
+_END = r"(?=[\s(){};<]|\Z)"
 # In a tag's value programs leave quotation marks as they are; the last one before "]" ends it.
+# "<...>" is reserved (section 7). Informators and ChessBase write evaluations as symbols, N and TN
+# for a novelty and D for a diagram.
 _TOKEN = re.compile(
-    r"""(?P<skip>\s+ | ^%[^\n]* | \$\d+ | [!?]+ | \d*\.+ | \d+(?=\s) | e\.p\.)
-    | ;(?P<remark>[^\n]*) | \{(?P<comment>[^}]*)\}
+    rf"""(?P<skip>\s+ | ^%[^\n]* | <[^>\n]*> | \$\d+ | \d*[.…]+ | \d+(?=\s)
+        | [!?‼⁇⁈⁉±∓⩲⩱∞□○⟳↑→⇆⊕∆⌓]+ | (?!--)[=+/~{DASHES}-]+{_END} | (?:e\.?p\.?|mate|TN|N|D){_END})
+    | ;(?P<remark>[^\n]*) | \{{(?P<comment>[^}}]*)\}}
     | \[\s*(?P<tag>[A-Za-z0-9][\w+#=:-]*)\s*"(?P<value>(?:[^"\\\n]|\\.|"(?!\s*\]))*)"\s*\]
     | (?P<open>\() | (?P<close>\))
-    | (?P<result>1-0|0-1|1/2(?:-1/2)?|\*)
-    | (?P<move>[A-Za-z0-][^\s(){};$!?\[\]]*)""",
+    | (?P<result>1[:{DASHES}-]0|0[:{DASHES}-]1|(?:1/2|½)(?:[:{DASHES}-](?:1/2|½))?|\*)
+    | (?P<move>[A-Za-z0{GLYPHS}-][^\s(){{}};$!?\[\]<‼⁇⁈⁉±∓⩲⩱∞□]*)""",
     re.VERBOSE | re.MULTILINE,
 )
 
@@ -220,9 +225,10 @@ def parse_texts(content: str, name: str, first: int = 1) -> Iterator[PgnGame]:
     moves: list[tuple[str, str]] = []
     depth, number, place = 0, first, 0
 
-    def finish(result: str) -> PgnGame:
-        if result == "*" and (stated := tags.get("Result", "")) in RESULTS.values():
-            result = stated
+    def finish(written: str) -> PgnGame:
+        result = _plain_result(written)
+        if result == "*":
+            result = _plain_result(tags.get("Result", ""))
         words, comments = zip(*moves, strict=True) if moves else ((), ())
         return PgnGame(f"{name} game {number}", tags, words, comments, result)
 
@@ -249,7 +255,7 @@ def parse_texts(content: str, name: str, first: int = 1) -> Iterator[PgnGame]:
             move, before = moves[-1]
             moves[-1] = (move, f"{before} {' '.join(comment.split())}".strip())
         elif match["result"] and not depth:
-            yield finish("1/2-1/2" if match["result"] == "1/2" else match["result"])
+            yield finish(match["result"])
             tags, moves, number = {}, [], number + 1
     if depth:
         raise ValueError(f"{name} game {number}: a variation does not end")
@@ -257,6 +263,13 @@ def parse_texts(content: str, name: str, first: int = 1) -> Iterator[PgnGame]:
         yield finish("*")
     elif number == first:
         raise ValueError(f"{name}: there is no game in it")
+
+
+def _plain_result(written: str) -> str:
+    """Return one of RESULTS as the standard writes it; * for anything else."""
+    result = re.sub(f"[:{DASHES}]", "-", written).replace("½", "1/2")
+    result = "1/2-1/2" if result == "1/2" else result
+    return result if result in RESULTS.values() else "*"
 
 
 def format_pgn(

@@ -25,19 +25,34 @@ NO_MOVE = (0, 0, 0, 0, 0, 0)
 """The code that fits no action: there is no piece of kind 0."""
 SAN = re.compile(r"([PKQRBN])?([a-h])?([1-8])?[x-]?([a-h][1-8])(?:=?([QRBNqrbn]))?")
 _UCI = re.compile(r"([a-h])([1-8])([a-h][1-8])([qrbn])?")
-_CASTLING_FILES = {"O-O": 6, "0-0": 6, "O-O-O": 2, "0-0-0": 2}
+_CASTLING_FILES = {"O-O": 6, "O-O-O": 2}
+_CASTLING = re.compile("[Oo0]-[Oo0](-[Oo0])?")
+DASHES = "\u2010\u2011\u2012\u2013\u2014\u2212"
+"""What word processors make of a hyphen."""
+GLYPHS = "\u2654-\u265f"
+"""The range of the characters of pieces."""
+_PLAIN = str.maketrans(
+    {
+        **dict(zip("♔♕♖♗♘♚♛♜♝♞", "KQRBN" * 2, strict=True)),
+        **dict.fromkeys("♙♟\ufe0e\ufe0f"),  # a pawn has no letter; a glyph may be marked as text
+        **dict.fromkeys(DASHES, "-"),
+        **dict.fromkeys(":×", "x"),
+    }
+)
 
 
-def strip_san(san: str) -> str:
-    """Return a move without check signs, annotations and "e.p."."""
-    return san.rstrip("+#!?").removesuffix("e.p.")
+def plain_san(san: str) -> str:
+    """Return a move with letters for figurines, "x" for other signs of a capture and "O" in
+    castling, without check signs, annotations, the offer of a draw and "e.p."."""
+    san = san.translate(_PLAIN).rstrip("+#!?=").removesuffix("e.p.").removesuffix("ep")
+    return re.sub("[o0]", "O", san) if _CASTLING.fullmatch(san) else san
 
 
 @functools.lru_cache(maxsize=1 << 16)
 def encode_san(san: str) -> tuple[int, ...]:
     """Return the code of a move as `azero.games.chess.text.parse_san` reads them; NO_MOVE if the
     text is none."""
-    san = strip_san(san)
+    san = plain_san(san)
     if san in _CASTLING_FILES:
         return KING, _CASTLING_FILES[san], ANY, ANY, 0, 1
     if match := _UCI.fullmatch(san):

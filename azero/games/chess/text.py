@@ -21,7 +21,7 @@ from azero.games.chess.fen import (
     square_name,
 )
 from azero.games.chess.position import ChessPosition
-from azero.games.chess.san import SAN, strip_san
+from azero.games.chess.san import SAN, plain_san
 from azero.games.chess.squares import ChessSquares
 from azero.games.diagrams import diagram_rows, format_ranks
 
@@ -215,12 +215,13 @@ def _distinction(board: ChessBoard, start: int, end: int) -> str:
 
 def parse_san(board: ChessBoard, san: str) -> int:
     """Return the legal action that a move in standard or long algebraic notation or in UCI names;
-    check signs, annotations and the sign of promotion may be missing, and "e.p." may follow.
+    check signs, annotations and the sign of promotion may be missing, "e.p." may follow, and pieces
+    may be figurines.
 
     Raises:
       ValueError: no legal move or more than one fits; the text and the position are quoted.
     """
-    found = _san_candidates(board, strip_san(san))
+    found = _san_candidates(board, plain_san(san))
     if len(found) != 1:
         reason = "is not a legal move" if not found else "is ambiguous"
         raise ValueError(f"{san!r} {reason} in {format_fen(board)}")
@@ -228,7 +229,7 @@ def parse_san(board: ChessBoard, san: str) -> int:
 
 
 def _san_candidates(board: ChessBoard, san: str) -> list[int]:
-    if san in ("O-O", "0-0", "O-O-O", "0-0-0"):
+    if san in ("O-O", "O-O-O"):
         king = board.pieces.index("k" if board.is_black else "K")
         name = square_name(king) + square_name(king + (2 if len(san) == 3 else -2))
         return [board.uci[name]] if name in board.uci else []

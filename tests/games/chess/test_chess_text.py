@@ -11,6 +11,7 @@ from chess_referee import action_of, chess
 
 from azero.games.chess import pgn, text
 from azero.games.chess.rules import Chess
+from azero.games.chess.san import encode_san
 
 FENS = [
     text.START,
@@ -226,6 +227,39 @@ def test_a_draw_may_be_written_short() -> None:
 def test_the_tag_has_the_result_of_moves_that_end_without_one() -> None:
     games = '[Result "1-0"]\n\n1. e4 e5\n\n[Result "0-1"]\n\n1. d4 *\n\n[Result "1-0"]\n\n1. c4 0-1'
     assert [game.result for game in pgn.parse_games(games, "games.pgn")] == ["1-0", "0-1", "0-1"]
+
+
+@pytest.mark.parametrize(
+    ("written", "moves", "result"),
+    [
+        (
+            "1. e4 e5 ± 2. Nf3 +/- Nc6⩲ 3. Bb5 -+ a6 = 4. Ba4 ∞ 1–0",
+            "e4 e5 Nf3 Nc6 Bb5 a6 Ba4",
+            "1-0",
+        ),
+        ("1. e4‼ e5⁈ 2. Nf3 N (2. f4 =) Nc6 TN 3. Bb5 D ½-½", "e4 e5 Nf3 Nc6 Bb5", "1/2-1/2"),
+        ("1… ½", "", "1/2-1/2"),
+        (
+            "1. e4 e5 2. ♘f3 ♞c6 3. ♗\ufe0eb5 a6 4. ♗×c6 ♟b×c6 0:1",
+            "e4 e5 Nf3 Nc6 Bb5 a6 Bxc6 bxc6",
+            "0-1",
+        ),
+        ("1. e4 d5 2. e:d5 Q:d5 3. Nc3(=) Qa5= *", "e4 d5 exd5 Qxd5 Nc3 Qa5", "*"),
+        (
+            "1. Nf3 Nf6 2. g3 g6 3. Bg2 Bg7 4. o-o 0–0 <later> 1-0",
+            "Nf3 Nf6 g3 g6 Bg2 Bg7 O-O O-O",
+            "1-0",
+        ),
+        ("1. e4 c5 2. e5 d5 3. exd6ep exd6 4. Qe2 mate 1-0", "e4 c5 e5 d5 exd6 exd6 Qe2", "1-0"),
+    ],
+)
+def test_notations_of_books_and_other_programs(written: str, moves: str, result: str) -> None:
+    (game,) = pgn.parse_games(written, "games.pgn")
+    (plain,) = pgn.parse_games(f"{moves} {result}", "games.pgn")
+    assert game.actions == plain.actions and game.result == plain.result == result
+    assert [encode_san(move) for move in game.moves] == [encode_san(move) for move in plain.moves]
+    reference = chess.pgn.read_game(io.StringIO(f"{moves} {result}"))
+    assert reference is not None and len(list(reference.mainline_moves())) == len(game.actions)
 
 
 def test_names_are_in_utf_8_or_latin_1_and_the_case_of_the_suffix_does_not_matter(tmp_path) -> None:
