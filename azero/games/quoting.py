@@ -14,8 +14,8 @@ def reason(error: Exception) -> str:
 
 
 def shorten(text: object) -> str:
-    """Return `text` with its middle left out if it is long."""
-    whole = str(text)
+    """Return `text` on one line, with its middle left out if it is long."""
+    whole = " ".join(str(text).splitlines())
     return (
         whole if len(whole) <= LONGEST else f"{whole[: LONGEST // 2]} ... {whole[-LONGEST // 2 :]}"
     )

@@ -163,7 +163,7 @@ class _Reader:
             raise ValueError(f"{row!r} is not CSA")
 
     def put(self, square: str, sign: str, piece: str) -> None:
-        if piece == "AL":  # all remaining pieces of the set
+        if piece == "AL" and sign in self.hands:  # all remaining pieces of the set
             self.rest(sign)
             return
         if sign not in self.hands or piece not in PIECES[1:]:

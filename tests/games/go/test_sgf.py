@@ -159,6 +159,7 @@ def test_results(result: str, rewards: tuple[float, float] | None, margin: float
     [
         (b"hello", "game: .*no SGF data"),
         (b"(;SZ[5];B[aa]", "game: the game is cut off"),
+        (b"(;SZ[5];B[\\\nzz])", r"game: \[\\ zz\] is not a point of a board of 5 rows"),
         (b"(;SZ[5];B[zz])", r"game: \[zz\] is not a point of a board of 5 rows and 5 columns"),
         (b"(;SZ[5];B[aa];AW[bb])", "game: stones are set up in the middle"),
         (b"(;SZ[x];B[aa])", "game: bad SZ 'x'"),

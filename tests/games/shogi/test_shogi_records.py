@@ -289,6 +289,7 @@ KIF_ONE_KING = "|v玉 ・ ・ ・ ・ ・ ・ ・ ・|\n" + "| ・ ・ ・ ・ �
         (csa, "PI\n+\n+7776KI\n", "here game 1, line 3: .7776KI moves a piece that is not there"),
         (csa, "PI\n+\nhello\n", "here game 1, line 3: 'hello' is not CSA"),
         (csa, "hello\n", "here game 1, line 1: 'hello' is not CSA"),
+        (csa, "P10AL\n", "here game 1, line 1: 0AL is not a piece; they are . or - and FU"),
         (csa, "PI82HI2KA\n+\n", "here game 1, line 1: 'PI82HI2KA' is not CSA"),
         (csa, "PI\nP+00FU5FU\n+\n", "here game 1, line 2: 'P.00FU5FU' is not CSA"),
         (csa, "", "here: there is no game in it"),
