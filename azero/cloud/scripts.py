@@ -97,7 +97,9 @@ def status() -> str:
     left empty counts as cut off."""
     return f"""\
 cd ~/azero-run 2> /dev/null && [ -e status ] || {{ echo "{STATUS_MARK} absent"; exit 0; }}
-if flock -ns lock true; then state=$(cat status); echo "{STATUS_MARK} ${{state:-started}}"; else echo "{STATUS_MARK} running $(tail -n 1 log)"; fi
+if flock -ns lock true
+then state=$(cat status); echo "{STATUS_MARK} ${{state:-started}}"
+else echo "{STATUS_MARK} running $(tail -n 1 log)"; fi
 """
 
 
