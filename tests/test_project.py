@@ -1,10 +1,16 @@
 """The files around the code: what they name exists."""
 
+import contextlib
+import importlib.metadata
 import re
 import tomllib
+from collections import defaultdict
 from pathlib import Path
 
+import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import azero
 
@@ -24,6 +30,8 @@ def test_continuous_integration_runs_what_developers_run():
     targets = set(re.findall(r"^([\w-]+):", makefile, re.M))
     pythons = re.search(r"^PYTHONS \?= (.*)$", makefile, re.M)[1].replace("python", "").split()
     jobs = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text())["jobs"]
+    programs = re.search(r"^for program in (.*);", (ROOT / ".ci/run").read_text(), re.M)[1]
+    opponents = set(programs.replace("leelaz", "leela-zero").split())
     used = set()
     for job in jobs.values():
         assert job["timeout-minutes"] <= 360
@@ -31,7 +39,40 @@ def test_continuous_integration_runs_what_developers_run():
             assert job["strategy"]["matrix"]["python"] == pythons
         for step in job["steps"]:
             used |= set(re.findall(r"\bmake ([\w-]+)", step.get("run", "")))
+            if "apt-get" in step.get("run", ""):
+                # The machines of GitHub have a browser.
+                assert {*step["run"].split(), "chromium"} >= opponents
     assert used == {"test", "wheel", "site", "nightly"} and used <= targets
+
+
+@pytest.mark.parametrize("python", re.findall(r":: (3\.\d+)", str(PROJECT["project"])))
+def test_the_pinned_versions_fit_together_on_every_python(python):
+    """cshogi wanted NumPy 1.26 on Python 3.12, so that the tests could not be installed there."""
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pinned = dict(line.split("==") for line in lines)
+    pinned = {canonicalize_name(name): version for name, version in pinned.items()}
+    extras = PROJECT["project"]["optional-dependencies"]
+    environment = {"python_version": python, "python_full_version": f"{python}.0"}
+    dependencies = PROJECT["project"]["dependencies"] + ["azero[test]"]
+    waiting = [("azero", "", line) for line in dependencies]
+    seen_extras, problems = defaultdict(set), []
+    while waiting:
+        wanted_by, extra, line = waiting.pop()
+        wanted = Requirement(line)
+        if wanted.marker and not wanted.marker.evaluate({**environment, "extra": extra}):
+            continue
+        name = canonicalize_name(wanted.name)
+        if name == "azero":
+            waiting += [(name, own, line) for own in wanted.extras for line in extras[own]]
+            continue
+        if not wanted.specifier.contains(pinned.get(name, "0"), prereleases=True):
+            problems.append(f"{wanted_by} wants {wanted}, pinned: {pinned.get(name)}")
+        # A package that only another Python needs is not installed here.
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            for own in {"", *wanted.extras} - seen_extras[name]:
+                seen_extras[name].add(own)
+                waiting += [(name, own, need) for need in importlib.metadata.requires(name) or []]
+    assert not problems
 
 
 def test_issue_forms_ask_for_commands_that_exist():
