@@ -14,6 +14,8 @@ ENGINES = {
     "gogui": lambda: InProcess(5).ask,
     "lizgoban": lambda: InProcess(9).ask,
     "cutechess": lambda: MovesInProcess("chess").answer,
+    "gnomechess": lambda: MovesInProcess("chess").answer,
+    "polyglot": lambda: MovesInProcess("chess").answer,
     "shogihome": lambda: MovesInProcess("shogi").answer,
 }
 
