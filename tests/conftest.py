@@ -13,35 +13,37 @@ os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".jax_cache"))
 # Keeping a program takes 0.1 s and finding it again 0.1 to 0.2 s; a third of those kept are met again.
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
-# The suite's time is compiling; without LLVM's optimisations that takes half as long, and with
-# XLA's older emitters of fusions, which go without MLIR, a quarter less again (processor time of
-# two iterations of chess: 34 and 27 s). One LLVM module a program instead of 32 in parallel, and no
-# expensive passes, save a fifth more (searches of 19x19 Go: 17.3 and 13.5 s): both workers' cores
-# are busy anyway. Set XLA_FLAGS to something else to test the programs that users run.
-os.environ.setdefault(
-    "XLA_FLAGS",
-    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false "
-    "--xla_llvm_disable_expensive_passes=true --xla_cpu_parallel_codegen_split_count=1",
-)
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import jax
 import pytest
 from hypothesis import settings
 from needs import fail_if_skipped
 
-# azero adds its own flag to XLA_FLAGS, which JAX has not read yet.
-from azero.xla_flags import jaxlib_contains
+from azero.xla_flags import jaxlib_contains  # Adds its own flag to XLA_FLAGS.
 
-# Fusions then repeat fewer instructions: searches of chess, animal shogi and 19x19 Go have a fifth,
-# almost half and a quarter less of them. Two iterations of animal shogi and 19x19 Go take a tenth
-# less processor time.
-FAST_COMPILE = "CPU_OPT_PRESET_FAST_COMPILE"
+# The suite's time is compiling; without LLVM's optimisations that takes half as long, and with
+# XLA's older emitters of fusions, which go without MLIR, a quarter less again (processor time of
+# two iterations of chess: 34 and 27 s). One LLVM module a program instead of 32 in parallel, and no
+# expensive passes, save a fifth more (searches of 19x19 Go: 17.3 and 13.5 s): both workers' cores
+# are busy anyway. With the preset, fusions repeat fewer instructions: searches of chess, animal
+# shogi and 19x19 Go have a fifth, almost half and a quarter less of them. Two iterations of animal
+# shogi and 19x19 Go take a tenth less processor time. JAX reads the flags when it starts, and XLA
+# ends the process at one that it does not know: jaxlib 0.12 has no older emitters.
+# Set XLA_FLAGS to something else to test the programs that users run.
+FAST_COMPILING = (
+    "xla_cpu_use_fusion_emitters=false",
+    "xla_llvm_disable_expensive_passes=true",
+    "xla_cpu_parallel_codegen_split_count=1",
+    "xla_cpu_opt_preset=CPU_OPT_PRESET_FAST_COMPILE",
+)
 if (
     "optimization_level=0" in os.environ["XLA_FLAGS"]
     and "xla_cpu_opt_preset" not in os.environ["XLA_FLAGS"]
-    and jaxlib_contains(FAST_COMPILE)
 ):
-    os.environ["XLA_FLAGS"] += f" --xla_cpu_opt_preset={FAST_COMPILE}"
+    for name, value in (flag.split("=") for flag in FAST_COMPILING):
+        if jaxlib_contains(f"\0{name}\0") and jaxlib_contains(value):
+            os.environ["XLA_FLAGS"] += f" --{name}={value}"
 
 # Tracing makes objects by the million that live long: with Python's own thresholds the collector
 # takes 5% of the processor time of tracing and compiling one program, 0.7% with these.
