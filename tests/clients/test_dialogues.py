@@ -16,6 +16,7 @@ ENGINES = {
     "cutechess": lambda: MovesInProcess("chess").answer,
     "gnomechess": lambda: MovesInProcess("chess").answer,
     "polyglot": lambda: MovesInProcess("chess").answer,
+    "pychess": lambda: MovesInProcess("chess").answer,
     "shogihome": lambda: MovesInProcess("shogi").answer,
 }
 
