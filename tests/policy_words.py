@@ -13,4 +13,5 @@ def split_words(words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     weight = np.where(
         words >= IS_HALF, low.view(np.float16).astype(np.float32), low.astype(np.float32)
     )
-    return np.where(words > 0, (words >> 16) & 0x7FFF, -1).astype(np.int16), weight
+    action = ((words >> 16) & 0x7FFF).astype(np.int16)
+    return np.where(words > 0, action, np.int16(-1)), weight
