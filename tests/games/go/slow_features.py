@@ -107,10 +107,7 @@ class Ladder:
                     _, breath = chain_of(board, other)
                     answers |= breath if len(breath) == 1 else set()
         answers = self.allowed(board, answers, self.colour, captured, chain, liberties)
-        return not any(
-            self.deeper(self.run, board, answer, frames + (index < len(answers) - 1))
-            for index, answer in enumerate(answers)
-        )
+        return self.all_fail(self.run, board, answers, frames)
 
     def run(self, board, move, frames):
         """Play the prey's move; return whether it escapes."""
@@ -121,16 +118,17 @@ class Ladder:
         if len(breath) != 2:
             return len(breath) > 2
         moves = self.allowed(board, breath, -self.colour, captured, chain, liberties)
-        return not any(
-            self.deeper(self.hunt, board, attack, frames + (index < len(moves) - 1))
-            for index, attack in enumerate(moves)
-        )
+        return self.all_fail(self.hunt, board, moves, frames)
 
-    def deeper(self, read, board, move, frames):
-        self.nodes += 1
-        if self.nodes >= NODE_LIMIT:
-            raise Budget
-        return read(board, move, frames)
+    def all_fail(self, read, board, moves, frames):
+        # A loop, because Python 3.12 allows only 1,500 calls through its own any().
+        for index, move in enumerate(moves):
+            self.nodes += 1
+            if self.nodes >= NODE_LIMIT:
+                raise Budget
+            if read(board, move, frames + (index < len(moves) - 1)):
+                return False
+        return True
 
     def allowed(self, board, moves, colour, captured, chain, liberties):
         """Return the moves in order that are no suicide and do not take a ko back at once."""
