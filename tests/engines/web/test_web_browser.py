@@ -260,6 +260,6 @@ def test_the_tab_of_a_run_closes_with_a_game_of_another_network(tmp_path, browse
         page.click("#tab-run")
         page.wait_for_selector("#run-title:has-text('learning')")
         person.new_game("1")
-        assert page.locator("#panel-run").is_hidden()
+        page.wait_for_selector("#panel-run", state="hidden")
         assert page.locator("[role=tab][aria-selected=true]").inner_text() == "Analysis"
         context.close()
