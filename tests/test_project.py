@@ -49,8 +49,8 @@ def test_continuous_integration_runs_what_developers_run():
 def test_the_pinned_versions_fit_together_on_every_python(python):
     """cshogi wanted NumPy 1.26 on Python 3.12, so that the tests could not be installed there."""
     lines = (ROOT / "constraints.txt").read_text().splitlines()
-    pinned = dict(line.split("==") for line in lines)
-    pinned = {canonicalize_name(name): version for name, version in pinned.items()}
+    versions = dict(line.split("==") for line in lines)
+    pinned = {canonicalize_name(name): version for name, version in versions.items()}
     extras = PROJECT["project"]["optional-dependencies"]
     environment = {"python_version": python, "python_full_version": f"{python}.0"}
     dependencies = PROJECT["project"]["dependencies"] + ["azero[test]"]
