@@ -18,17 +18,14 @@ from azero.compilation_cache import use_compilation_cache
 from azero.console.progress import working
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
-from azero.data.records.filters import GAMES, Filters
-from azero.data.records.formats import Record, format_of
-from azero.data.records.recorded import ImportTally, pack_records
+from azero.data.records.filters import GAMES
+from azero.data.records.recorded import ImportTally, read_rows
 from azero.data.records.requests import AccuracyRequest
 from azero.data.rows import to_plain
 from azero.evaluate.accuracy import Accuracy, Mean, predict_positions, summarise_by_move
-from azero.games.go.settings import GoConfig
 from azero.models.naming import find_directory
 from azero.report.paper import format_mean, prediction_table
 from azero.report.plots import Chart, Series, save_charts
-from azero.selfplay.trajectory import HostArray
 from azero.settings import Config
 
 
@@ -50,7 +47,7 @@ def evaluate_accuracy(request: AccuracyRequest) -> dict[str, list[Accuracy]]:
     config = _common_settings([path for path, _ in networks.values()])
     tally = ImportTally()
     with working("reading and replaying games", console):
-        rows = _read_rows(request, config, tally)
+        rows = read_rows(request.games, config.game, tally, request.number)
     for line in tally.unreadable:
         console.print(line, style="yellow", soft_wrap=True)
     results = {
@@ -123,44 +120,6 @@ def _common_settings(checkpoints: Sequence[Path]) -> Config:
         if (other.game.name, other.game.build().board_shape) != (first.game.name, board):
             raise ValueError(f"{path} and {checkpoints[0]} have different games or board sizes")
     return first
-
-
-def _read_rows(request: AccuracyRequest, config: Config, tally: ImportTally) -> HostArray:
-    # all that is needed of a game here is its positions
-    filters = (
-        Filters(size=config.game.size, superko="simple", suicide=True)
-        if isinstance(config.game, GoConfig)
-        else Filters(config.game.name)  # type: ignore[arg-type]
-    )
-    form, skipped, records = format_of(filters.game), list[str](), list[Record]()
-    for record in form.read(request.games, skipped):
-        tally.read += 1
-        if reason := filters.objection(record):
-            tally.leave_out(record.name, reason)
-        else:
-            records.append(record)
-    for line in skipped:
-        name, _, reason = line.partition(": ")
-        tally.leave_out(name, "not readable", reason)
-    if not records:
-        reasons = ", ".join(f"{count} with {reason}" for reason, count in tally.left_out.items())
-        first = f"; the first: {tally.unreadable[0]}" if tally.unreadable else ""
-        raise ValueError(
-            f"no game of {request.games} can be used: {reasons or 'it has none'}{first}"
-        )
-    if 0 < request.number < len(records):
-        records = [
-            records[int(place)] for place in np.linspace(0, len(records) - 1, request.number)
-        ]
-    rules = filters.rules_of_game()
-    if isinstance(rules, GoConfig):
-        rules = rules.replace(planes=19)  # with the games' komis, which some networks see
-    rows = pack_records(records, rules.build(), tally)
-    if not len(rows):
-        raise ValueError(
-            f"every game of {request.games} has an illegal move; the first: {tally.unreadable[0]}"
-        )
-    return rows
 
 
 def _as_json(

@@ -155,6 +155,34 @@ def score_positions(
     return Outcomes(rank, log_probability, value_error, moves, games[position])
 
 
+class HeldOut:
+    """Positions of recorded games that a network did not learn from, and the compiled program that
+    predicts them."""
+
+    def __init__(
+        self,
+        game: Game,
+        network: Network,
+        mesh: Mesh,
+        rows: HostArray,
+        position: HostArray,
+        symmetries: bool = False,
+    ) -> None:
+        """Take the positions int64[P] of packed rows [T] of whole games; with `symmetries` the
+        network's answer is the mean over all symmetries of a position."""
+        self._game, self._mesh = game, mesh
+        self._rows, self._position = _rows_for(game, rows), position
+        self._score = make_scorer(game, network, symmetries)
+
+    def predict(self, params: PyTree, on_batch: Callable[[int], None] | None = None) -> Outcomes:
+        """Return the predictions of the network with the inference parameters `params`. `on_batch`
+        is told how many positions are done."""
+        size = max(1, _BATCH // self._mesh.size) * self._mesh.size
+        return score_positions(
+            self._score, params, self._game, self._mesh, self._rows, self._position, size, on_batch
+        )
+
+
 def summarise(outcomes: Outcomes, moves: str = "all") -> Accuracy:
     """Return the results over all positions of `outcomes`."""
 
@@ -251,21 +279,12 @@ def predict_positions(
             f"the board; leave --symmetries out"
         )
     averaged = config.evaluation.average_symmetries if symmetries is None else symmetries
-    batch_size = max(1, _BATCH // mesh.size) * mesh.size
+    held_out = HeldOut(game, network, mesh, rows, position, averaged)
     with (
         Progress(len(position), console=console, unit="position") as progress,
         progress.working(f"{checkpoint}: predicting"),
     ):
-        return score_positions(
-            make_scorer(game, network, averaged),
-            params,
-            game,
-            mesh,
-            _rows_for(game, rows),
-            position,
-            batch_size,
-            lambda done: progress.update({"iteration": done}),
-        )
+        return held_out.predict(params, lambda done: progress.update({"iteration": done}))
 
 
 def _rows_for(game: Game, rows: HostArray) -> HostArray:

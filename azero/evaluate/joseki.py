@@ -1,4 +1,5 @@
-"""Corner sequences: how often they occur in a set of games, and how that changes (AGZ, Figure 5).
+"""Corner sequences and openings: how often they occur in a set of games, and how that changes (AGZ,
+Figure 5).
 
 The moves in one quarter of the board, in the order of play, are that corner's sequence; moves
 elsewhere in between do not count. Rotations, reflections and the exchange of colours are folded
@@ -8,17 +9,21 @@ its two reflections whose first move off the diagonal lies above it.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from azero.games.go.sgf import GameRecord
-from azero.games.go.text import column_name, parse_vertex
+from azero.games.go.text import column_name, format_vertex, parse_vertex
 
 CornerMove = tuple[int, int, int]
 """(0 the corner's first player, 1 the other; lines from the nearer side edge and from the top edge,
 from 0)."""
 Corner = tuple[CornerMove, ...]
+CORNER_MOVES, OPENING_MOVES = 5, 3
+"""Moves of the corner sequences (AGZ: those of Figure 5 have 5 and more) and of the openings that a
+run counts; the second is a choice."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +120,43 @@ def format_sequence(corner: Corner, size: int = 19) -> str:
             words.append("-")
         words.append(f"{column_name(size - 1 - side)}{size - top}")
     return " ".join(words)
+
+
+def format_opening(record: GameRecord, moves: int = OPENING_MOVES) -> str:
+    """Return the first moves of a game on a square board as vertices, of the eight equivalent
+    orientations in that whose first moves are nearest to the upper edge, then to the right one; ""
+    for a shorter game."""
+    first = [action for _, action in record.moves[:moves]]
+    if len(first) < moves:
+        return ""
+    size, last = record.size, record.size - 1
+    points = [divmod(action, size) for action in first]
+
+    def oriented(flip_rows: bool, flip_columns: bool, transpose: bool) -> list[tuple[int, int]]:
+        found = []
+        for row, column in points:
+            if row < size:  # not a pass
+                row, column = (
+                    last - row if flip_rows else row,
+                    last - column if flip_columns else column,
+                )
+                row, column = (column, row) if transpose else (row, column)
+            found.append((row, -column))
+        return found
+
+    best = min(oriented(*which) for which in itertools.product((False, True), repeat=3))
+    return " ".join(format_vertex(size * row - column, (size, size)) for row, column in best)
+
+
+def count_openings(records: Iterable[GameRecord]) -> tuple[Counter[str], Counter[str]]:
+    """Return the number of games with each corner sequence of CORNER_MOVES moves, and with each
+    opening of OPENING_MOVES moves."""
+    corners, openings = Counter[str](), Counter[str]()
+    for record in records:
+        found = corner_sequences(record, CORNER_MOVES)
+        corners.update({format_sequence(c, record.size) for c in found if len(c) == CORNER_MOVES})
+        openings.update(filter(None, [format_opening(record)]))
+    return corners, openings
 
 
 def count_sequences(

@@ -1,4 +1,4 @@
-"""Settings of the matches of a run.
+"""Settings of the evaluations of a run: matches and predictions of recorded games.
 
 Sources: AGZ = Silver et al. 2017 (Nature 550); AZ = Silver et al. 2018 (Science 362) and its
 pseudocode; GUM = Danihelka et al. 2022 (ICLR); KG = Wu 2019.
@@ -13,7 +13,7 @@ from azero.config import check, check_range
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """Matches against former checkpoints, and the gate."""
+    """Matches against former checkpoints, the gate, and predictions of recorded games."""
 
     gate: bool = True
     """Self-play uses the best player so far, which a new one must beat (AGZ: yes); otherwise always
@@ -25,7 +25,11 @@ class EvaluationConfig:
     every: int = 10
     """Iterations between evaluations (AGZ: one per 1,000 training steps); 0 is never."""
     validation_positions: int = 10_000
-    """Learning from records: positions of the validation split used in an evaluation."""
+    """Positions of `records`, or of the validation split in learning from records, that are
+    predicted in an evaluation."""
+    records: str | None = None
+    """Self-play: file of recorded games (SGF, PGN, CSA, KIF) whose moves and results the newest
+    network predicts in every evaluation (AGZ, Figures 3b and 3c)."""
     games: int = 0
     """Games against the checkpoint of the previous evaluation, for the Elo curve; 0 plays none
     (with the gate, the gate's match counts)."""
@@ -53,3 +57,11 @@ class EvaluationConfig:
             self.gate_win_rate < 1,
             "evaluation.gate-win-rate is below 1, which no player can score above",
         )
+        check(
+            self.records is None or self.every > 0,
+            "evaluation.records are predicted in every evaluation: set evaluation.every",
+        )
+
+    def is_due(self, iteration: int, last: int) -> bool:
+        """Return whether recorded games are predicted after `iteration` iterations of `last`."""
+        return self.every > 0 and (iteration % self.every == 0 or iteration == last)

@@ -27,7 +27,7 @@ from azero.report.boards import (
 )
 from azero.report.match_tables import ShownMatch, checkpoint_matches, program_matches
 from azero.report.pieces import NOTATIONS, DiagramNotation, draw_pieces, follow
-from azero.report.plots import Chart, Series, line_chart
+from azero.report.plots import SERIES_COLOURS, Chart, Series, line_chart
 from azero.report.schema import METRICS
 from azero.report.templates import load_template
 from azero.selfplay.resignation import NEVER
@@ -84,6 +84,13 @@ COUNTERS = (
     "opponent",
 )
 """Counts: the first ones are shown as numbers; none is plotted."""
+FREQUENCIES = {
+    "openings": "Most common first three moves, % of games",
+    "corner_sequences": "Most common corner sequences of five moves, % of games",
+}
+"""Titles of the charts of openings, by keys of a metrics row (AGZ, Figure 5)."""
+FREQUENCY_POINTS = 30
+"""Points of a line in these charts; a point is the mean of a part of the iterations."""
 MAX_SAMPLES = 12
 """Sample games on the page: the most recent iteration's, then one of each earlier one, evenly
 spaced."""
@@ -118,7 +125,7 @@ def write_report(workdir: Path, out: Path | None = None) -> Path:
         matches=checkpoint_matches(data.events),
         program_matches=matches,
         shown_matches=SHOWN_MATCHES,
-        charts=draw_charts(chart_series(data.metrics)),
+        charts=draw_charts(chart_series(data.metrics) | opening_series(data.metrics)),
         other_charts=draw_charts(_other_series(data.metrics)),
         samples=samples,
         sample_data=_script_json([sample["steps"] for sample in samples]),
@@ -241,18 +248,45 @@ def chart_series(
     return {title: lines for title, lines in charts.items() if lines}
 
 
+def opening_series(metrics: Sequence[Row]) -> dict[str, list[Series]]:
+    """Return the charts of FREQUENCIES for which there are numbers: the shares of the sequences
+    that were the most common in some part of the run, over at most FREQUENCY_POINTS parts; a
+    sequence counts as absent where it was not listed."""
+    charts = {}
+    for key, title in FREQUENCIES.items():
+        rows = [row for row in metrics if row.get(key)]
+        parts = [
+            [rows[place] for place in part]
+            for part in np.array_split(np.arange(len(rows)), min(FREQUENCY_POINTS, len(rows)) or 1)
+        ]
+        names = dict.fromkeys(name for row in rows for name in row[key])
+        shares = {
+            name: [100 * sum(row[key].get(name, 0.0) for row in part) / len(part) for part in parts]
+            for name in names
+        }
+        shown = sorted(shares, key=lambda name: -max(shares[name]))[: len(SERIES_COLOURS)]
+        x = [part[-1]["iteration"] for part in parts if part]
+        if shown:
+            charts[title] = [Series(name, x, shares[name]) for name in shown]
+    return charts
+
+
 def _other_series(metrics: Sequence[Row]) -> dict[str, list[Series]]:
     """Return one chart for every number that no chart of `CHARTS` names."""
-    known = {key for _, keys in CHARTS for key, _ in keys} | set(COUNTERS)
+    known = {key for _, keys in CHARTS for key, _ in keys} | set(COUNTERS) | set(FREQUENCIES)
     others = dict.fromkeys(key for row in metrics for key in row if key not in known)
     charts = {METRICS.get(key, key): _lines(metrics, [(key, key)]) for key in others}
     return {key: lines for key, lines in charts.items() if lines}
 
 
 def _lines(metrics: Sequence[Row], keys: Sequence[tuple[str, str]]) -> list[Series]:
-    """Return the lines of the keys that have numbers; gaps where a row has none."""
-    iterations = [row["iteration"] for row in metrics]
-    lines = [Series(label, iterations, _numbers(metrics, key)) for key, label in keys]
+    """Return the lines of the keys that have numbers, over the rows with these keys; gaps where
+    the value is none."""
+    rows = {key: [row for row in metrics if key in row] for key, _ in keys}
+    lines = [
+        Series(label, [row["iteration"] for row in rows[key]], _numbers(rows[key], key))
+        for key, label in keys
+    ]
     return [line for line in lines if not np.isnan(line.y).all()]
 
 

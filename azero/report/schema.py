@@ -24,6 +24,10 @@ METRICS = {
     "resign_threshold": "Value below which a player resigns; -2 means never.",
     "resign_false_positives": "Share of the games played to their end that resigning would have "
     "turned from a win or draw into a loss.",
+    "openings": "Go: the most common first three moves of games from the empty board, with their "
+    "shares of these games; rotations and reflections are merged.",
+    "corner_sequences": "Go: the most common first five moves in a corner, with the shares of the "
+    "games that have them; rotations, reflections and colours are merged.",
     "board_size": "Board size of the iteration's self-play, where it was not the run's own.",
     "loss": "Loss of the training steps: all parts, weighted, with the L2 penalty. Means over the "
     "iteration, like all losses.",

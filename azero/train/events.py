@@ -3,17 +3,23 @@ the counts of self-play that they report."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from azero import mesh as mesh_lib
 from azero.evaluate.accuracy import Accuracy
+from azero.evaluate.joseki import count_openings
+from azero.games.go.rules import Go
+from azero.games.go.sgf import GameRecord
 from azero.match.score import MatchResult
 from azero.selfplay.trajectory import NO_NETWORK, Games
 
 SAMPLE_GAMES = 2
 """Finished games per iteration that are kept as samples for the report."""
+OPENED_GAMES = 500
+"""Most games per iteration whose openings are counted, which takes about 0.2 ms each."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +165,12 @@ class SelfplayTally:
     plies: int = 0
     ages: int = 0
     """Sum over the games of the iterations since the network that played their first move."""
+    opened: int = 0
+    """Games of this host, from the empty board, whose openings were counted."""
+    corners: Counter[str] = field(default_factory=Counter)
+    """Of these the games with each corner sequence, and below with each opening
+    (`azero.evaluate.joseki`)."""
+    openings: Counter[str] = field(default_factory=Counter)
     samples: list[SampleGame] = field(default_factory=list)
 
     def add(self, games: Games, positions: int, iteration: int) -> None:
@@ -173,6 +185,20 @@ class SelfplayTally:
         self.ages += int((iteration - games.network[games.network[:, 0] != NO_NETWORK, 0]).sum())
         self.samples.extend(_sample_games(games, SAMPLE_GAMES - len(self.samples)))
 
+    def add_openings(self, games: Games, board: Go) -> None:
+        """Count the openings of games on a square board, up to OPENED_GAMES an iteration."""
+        rows, columns = board.board_shape
+        if rows != columns:
+            return
+        words = board.frame_words - board.shows_komi
+        is_empty = ~games.frame[games.starts, :words].any(axis=1)
+        numbers = np.flatnonzero(is_empty)[: OPENED_GAMES - self.opened]
+        records = [_as_record(games, number, board) for number in numbers.tolist()]
+        corners, openings = count_openings(records)
+        self.opened += len(records)
+        self.corners.update(corners)
+        self.openings.update(openings)
+
     def add_other_hosts(self) -> None:
         """Add the counts of the other hosts; `positions` already covers all hosts."""
         counts = np.asarray(
@@ -182,6 +208,15 @@ class SelfplayTally:
         self.games, self.first_wins, self.draws, self.resigned, self.plies, self.ages = map(
             int, mesh_lib.gather(counts).sum(axis=0, dtype=np.int64)
         )
+
+
+def _as_record(games: Games, number: int, board: Go) -> GameRecord:
+    """Return the moves of a game of self-play."""
+    start = int(games.starts[number])
+    place = slice(start, start + int(games.length[number]))
+    moves = zip(games.to_play[place].tolist(), games.action[place].tolist(), strict=True)
+    played = tuple((colour, action) for colour, action in moves if action >= 0)  # no resignation
+    return GameRecord("self-play", board.board_shape, None, played)
 
 
 def _sample_games(games: Games, count: int) -> list[SampleGame]:
@@ -202,6 +237,6 @@ def _sample_games(games: Games, count: int) -> list[SampleGame]:
     return samples
 
 
-Event = Phase | Played | Trained | Evaluated | MatchSkipped | IterationDone
+Event = Phase | Played | Trained | Evaluated | MatchSkipped | Validated | IterationDone
 SupervisedEvent = Phase | Trained | Validated | LearnedFromRecords
 ReinforceEvent = Phase | Trained | PolicyImproved

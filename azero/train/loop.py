@@ -22,12 +22,14 @@ import numpy as np
 from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
+from azero.data.records.recorded import ImportTally, read_rows
 from azero.data.replay import Replay
 from azero.data.run_files import board_directory
 from azero.data.sample import Samples, unpack
 from azero.data.settings import ReplayConfig
 from azero.data.shard import ShardName
 from azero.data.stream import Stream
+from azero.evaluate.accuracy import HeldOut, summarise
 from azero.games.go.rules import Go
 from azero.games.positions import read_positions
 from azero.learn.learner import TrainState, make_learner, place_samples
@@ -57,6 +59,7 @@ from azero.train.events import (
     Played,
     SelfplayTally,
     Trained,
+    Validated,
 )
 from azero.train.programs import PLAY, START, Programs, iteration_key
 from azero.types import PyTree
@@ -151,6 +154,7 @@ class Loop:
         self.game, self.network = self.programs.game, self.programs.network
         self.start_states = self._start_states()
         self.learner = make_learner(config.learner, self.network, self.game, mesh)
+        self._held_out: HeldOut | None = None
         self.others = {
             size: Loop(other, mesh, board_directory(workdir, size))
             for size, other in on_other_boards(config).items()
@@ -172,6 +176,30 @@ class Loop:
             assert isinstance(self.game, Go)
             return self.game.empty_boards(game.selfplay_komis)
         return None
+
+    def read_records(self) -> None:
+        """Read the recorded games that evaluations predict, if there are any.
+
+        Raises:
+          ValueError: the file cannot be read, or has no game on the run's board.
+        """
+        config = self.config
+        if config.evaluation.records is None:
+            return
+        rows = read_rows(
+            Path(config.evaluation.records),
+            config.game,
+            ImportTally(),
+            most=config.evaluation.validation_positions,
+        )
+        self._held_out = HeldOut(
+            self.game,
+            self.network,
+            self.mesh,
+            rows,
+            np.arange(len(rows)),
+            config.evaluation.average_symmetries,
+        )
 
     @functools.cached_property
     def starts(self) -> PyTree:
@@ -268,6 +296,7 @@ class Loop:
         wait = yield from self.learn(state, self.learning_steps(state, tally.positions))
         learned = time.monotonic()
         yield from self._evaluate(state)
+        yield from self.validate(state)
         done = self.finish(state, tally, played - started, learned - played, wait)
         yield dataclasses.replace(done, board_size=size)
 
@@ -297,6 +326,8 @@ class Loop:
         state.replay.add(games)
         state.resign.add(mesh_lib.gather_rows(lowest_points_of_games(games)))
         tally.add(games, positions, state.iteration)
+        if isinstance(self.game, Go):
+            tally.add_openings(games, self.game)
         return Played(positions=positions, games=len(games.length))
 
     def learn(self, state: RunState, steps: int) -> Generator[Event, None, float]:
@@ -362,6 +393,14 @@ class Loop:
         yield self.judge(
             state, challenge, self.programs.match(current, opponent, challenge.iteration)
         )
+
+    def validate(self, state: RunState) -> Iterator[Event]:
+        """Predict the recorded games with the newest network, if that is due."""
+        config, number = self.config, state.iteration + 1
+        if self._held_out is not None and config.evaluation.is_due(number, config.run.iterations):
+            yield Phase("predicting recorded games")
+            params = self.programs.fold(state.train.variables)
+            yield Validated(summarise(self._held_out.predict(params)))
 
     def match_is_due(self, state: RunState) -> bool:
         """Return whether this iteration ends with a match; the first never does, because nothing

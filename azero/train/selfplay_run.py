@@ -24,11 +24,19 @@ from azero.report.pieces import start_of
 from azero.settings import Config
 from azero.train.boards import on_other_boards
 from azero.train.estimate import LIFETIME_SECONDS, estimate, mean_simulations
-from azero.train.events import Evaluated, Event, IterationDone, MatchSkipped, Played, SampleGame
+from azero.train.events import (
+    Evaluated,
+    Event,
+    IterationDone,
+    MatchSkipped,
+    Played,
+    SampleGame,
+    Validated,
+)
 from azero.train.hosts import note
 from azero.train.loop import Loop, RunState
 from azero.train.saving import check_complete, keep_first_network, restore_selfplay, save_selfplay
-from azero.train.stage import Iterate, Stage
+from azero.train.stage import Iterate, Stage, report_accuracy
 from azero.train.stopping import StopRequest
 
 WorkerBackend = Callable[[Loop, RunState, StopRequest], AbstractContextManager[Iterate[RunState]]]
@@ -46,7 +54,7 @@ def make_selfplay_stage(
     random parameters.
 
     Raises:
-      ValueError: settings do not fit each other or the devices.
+      ValueError: settings do not fit each other or the devices; no recorded game can be read.
       CheckpointError: there are games of a run in `workdir`, and no checkpoints; or the network
         that the run starts from cannot be read.
     """
@@ -60,6 +68,7 @@ def make_selfplay_stage(
         keep_first_network(find_directory(str(from_network)), workdir)
     loop = Loop(config, mesh_lib.make_mesh(), workdir)
     loop.programs.trace_match()
+    loop.read_records()
     check_complete(workdir)
     return Stage(
         config=config,
@@ -119,6 +128,8 @@ def _report(loop: Loop, event: Event, metrics: MetricsWriter, progress: Progress
         case MatchSkipped(iteration, opponent, reason):
             metrics.event("match skipped", iteration, opponent_iteration=opponent, reason=reason)
             progress.note(f"iteration {iteration} does not play iteration {opponent}: {reason}")
+        case Validated(accuracy):
+            return report_accuracy(accuracy, progress)
         case IterationDone():
             if event.tally.samples:
                 played = loop if event.board_size is None else loop.others[event.board_size]
@@ -132,6 +143,8 @@ def _report(loop: Loop, event: Event, metrics: MetricsWriter, progress: Progress
     return {}
 
 
+LISTED_OPENINGS = 10
+"""Openings and corner sequences in a row of metrics: the most common ones of the iteration."""
 _VERDICTS = {None: "", True: "; it is the new best player", False: "; the best player is kept"}
 """Text after a match, by whether the player was promoted."""
 
@@ -144,6 +157,14 @@ def _row(config: Config, event: IterationDone) -> Row:
         "resigned": tally.resigned / games,
         "resign_threshold": event.resign_threshold,
         "resign_false_positives": event.resign_false_positives,
+    }
+    openings = {
+        name: {
+            text: round(count / tally.opened, 4)
+            for text, count in counts.most_common(LISTED_OPENINGS)
+        }
+        for name, counts in (("corner_sequences", tally.corners), ("openings", tally.openings))
+        if counts and event.board_size is None
     }
     return {
         "games": event.games,
@@ -160,6 +181,7 @@ def _row(config: Config, event: IterationDone) -> Row:
         "positions_per_second": speed,
         "simulations_per_second": speed * mean_simulations(config, event.iteration - 1),
         **(resignation if config.selfplay.resign else {}),
+        **openings,
         **({} if event.board_size is None else {"board_size": event.board_size}),
     }
 

@@ -13,8 +13,10 @@ from rich.text import Text
 from azero.checkpoint import Checkpointer
 from azero.console.progress import Progress
 from azero.data.rows import Row
+from azero.evaluate.accuracy import Accuracy
 from azero.learn.learner import TrainState
 from azero.report.metrics import MetricsWriter
+from azero.report.paper import format_mean
 from azero.settings import Config
 from azero.train.stopping import StopRequest
 
@@ -62,3 +64,22 @@ class Stage(Generic[S]):
 
 MakeStage = Callable[[Config, Path], Stage[S]]
 """Makes the stage for fully resolved settings, in an existing working directory."""
+
+
+def report_accuracy(accuracy: Accuracy, progress: Progress, predicts_moves: bool = True) -> Row:
+    """Note how well held-out games are predicted, and return the metrics of it; a value network
+    predicts no moves."""
+    error = accuracy.value_error.value
+    counts = f"{accuracy.positions:,} positions of {accuracy.games:,} games"
+    top1, top5 = format_mean(accuracy.top1, 100, 1, "%"), 100 * accuracy.top5.value
+    moves = f"top-1 {top1}, top-5 {top5:.1f}%, " if predicts_moves else ""
+    progress.note(f"held-out games: {moves}value error {error:.3f} ({counts})")
+    value = {"held_out_value_error": error}
+    if not predicts_moves:
+        return value
+    return {
+        "top1": accuracy.top1.value,
+        "top5": accuracy.top5.value,
+        "held_out_policy_loss": accuracy.policy_loss.value,
+        **value,
+    }

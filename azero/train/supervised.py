@@ -20,7 +20,7 @@ from jax.sharding import Mesh
 from azero import mesh as mesh_lib
 from azero.data.records.dataset import Dataset
 from azero.data.sample import unpack
-from azero.evaluate.accuracy import make_scorer, score_positions, summarise
+from azero.evaluate.accuracy import HeldOut, summarise
 from azero.learn.learner import TrainState, make_learner, place_samples
 from azero.learn.metrics import StepMetrics
 from azero.settings import Config
@@ -63,9 +63,17 @@ class Supervised:
         self.learner = make_learner(config.learner, self.network, self.game, mesh)
         self.replay = dataset.open_split("train", self.game, config.replay)
         self.fold = jax.jit(self.network.fold, out_shardings=mesh_lib.replicated(mesh))
-        self._score = make_scorer(self.game, self.network)
-        self._dataset = dataset
-        self._held_out = dataset.rows("validation") if config.evaluation.every else None
+        self._held_out = self._open_held_out(dataset) if config.evaluation.every else None
+
+    def _open_held_out(self, dataset: Dataset) -> HeldOut | None:
+        """Return the positions of the validation split, evenly spaced; None if it is empty."""
+        rows = dataset.rows("validation")
+        positions = dataset.positions(rows)
+        if not len(positions):
+            return None
+        count = min(len(positions), self.config.evaluation.validation_positions)
+        chosen = positions[np.linspace(0, len(positions) - 1, count).astype(np.int64)]
+        return HeldOut(self.game, self.network, self.mesh, rows, chosen)
 
     def fresh_state(self) -> SupervisedState:
         """Return the state before the first iteration."""
@@ -81,11 +89,12 @@ class Supervised:
         state.positions = before + self.config.learner.steps_per_iteration * batch
         seconds = time.monotonic() - started
         state.iteration += 1
-        every = self.config.evaluation.every
-        if every and (
-            state.iteration % every == 0 or state.iteration == self.config.run.iterations
+        if self._held_out is not None and self.config.evaluation.is_due(
+            state.iteration, self.config.run.iterations
         ):
-            yield from self._validate(state)
+            yield Phase("predicting games of the validation split")
+            params = self.fold(state.train.variables)
+            yield Validated(summarise(self._held_out.predict(params)))
         yield LearnedFromRecords(
             state.iteration,
             int(state.train.step),
@@ -115,21 +124,3 @@ class Supervised:
             wait = batches.waited_s
         yield Trained(config.steps_per_iteration, collected.means())
         return wait
-
-    def _validate(self, state: SupervisedState) -> Iterator[SupervisedEvent]:
-        if self._held_out is None or not len(self._held_out):
-            return
-        yield Phase("predicting games of the validation split")
-        rows, positions = self._held_out, self._dataset.positions(self._held_out)
-        count = min(len(positions), self.config.evaluation.validation_positions)
-        position = positions[np.linspace(0, len(positions) - 1, count).astype(np.int64)]
-        outcomes = score_positions(
-            self._score,
-            self.fold(state.train.variables),
-            self.game,
-            self.mesh,
-            rows,
-            position,
-            self.config.learner.batch_size,
-        )
-        yield Validated(summarise(outcomes))

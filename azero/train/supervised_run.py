@@ -12,13 +12,11 @@ from azero import mesh as mesh_lib
 from azero.console.progress import Progress
 from azero.data.records.dataset import Dataset
 from azero.data.rows import Row
-from azero.evaluate.accuracy import Accuracy
 from azero.report.metrics import MetricsWriter
-from azero.report.paper import format_mean
 from azero.settings import Config
 from azero.train.events import LearnedFromRecords, SupervisedEvent, Validated
 from azero.train.saving import restore_learner, save_learner
-from azero.train.stage import Stage
+from azero.train.stage import Stage, report_accuracy
 from azero.train.supervised import COUNTS, Supervised, SupervisedState
 
 
@@ -52,8 +50,7 @@ def _report(
     predicts_moves = config.network.name != "value2016"
     match event:
         case Validated(accuracy):
-            progress.note(f"held-out games: {_describe(accuracy, predicts_moves)}")
-            return _held_out_row(accuracy, predicts_moves)
+            return report_accuracy(accuracy, progress, predicts_moves)
         case LearnedFromRecords():
             learned = config.learner.steps_per_iteration * config.learner.batch_size
             return {
@@ -64,23 +61,3 @@ def _report(
                 "positions_per_second": learned / event.seconds,
             }
     raise TypeError(f"unknown event {event}")
-
-
-def _describe(accuracy: Accuracy, predicts_moves: bool) -> str:
-    """Return the results as one line; a value network predicts no moves."""
-    top1, top5 = format_mean(accuracy.top1, 100, 1, "%"), 100 * accuracy.top5.value
-    moves = f"top-1 {top1}, top-5 {top5:.1f}%, " if predicts_moves else ""
-    counts = f"({accuracy.positions:,} positions of {accuracy.games:,} games)"
-    return f"{moves}value error {accuracy.value_error.value:.3f} {counts}"
-
-
-def _held_out_row(accuracy: Accuracy, predicts_moves: bool) -> Row:
-    value = {"held_out_value_error": accuracy.value_error.value}
-    if not predicts_moves:
-        return value
-    return {
-        "top1": accuracy.top1.value,
-        "top5": accuracy.top5.value,
-        "held_out_policy_loss": accuracy.policy_loss.value,
-        **value,
-    }

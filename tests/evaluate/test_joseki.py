@@ -8,9 +8,16 @@ import pytest
 
 from azero.commands.joseki import count_joseki
 from azero.data.records.requests import JosekiRequest
-from azero.evaluate.joseki import corner_sequences, count_sequences, format_sequence, parse_sequence
+from azero.evaluate.joseki import (
+    corner_sequences,
+    count_openings,
+    count_sequences,
+    format_opening,
+    format_sequence,
+    parse_sequence,
+)
 from azero.games.go.sgf import GameRecord
-from azero.games.go.text import parse_vertex
+from azero.games.go.text import format_vertex, parse_vertex
 
 
 def record(moves: str, first: int = 0, **facts) -> GameRecord:
@@ -55,6 +62,33 @@ def test_written_in_one_way():
         "R4 Q6 - O3"
     )
     assert format_sequence(parse_sequence("Q16 - O17")) == "Q16 - O17"
+
+
+@pytest.mark.parametrize("turn", range(8))
+def test_an_opening_is_the_same_in_every_orientation(turn):
+    """The first moves: 3-4 point, an approach, the opposite corner, as they lie on the board."""
+
+    def turned(word: str) -> str:
+        row, column = divmod(parse_vertex(word, (19, 19)), 19)
+        row, column = (18 - row if turn & 1 else row), (18 - column if turn & 2 else column)
+        row, column = (column, row) if turn & 4 else (row, column)
+        return format_vertex(19 * row + column, (19, 19))
+
+    game = record(" ".join(map(turned, ("R16", "P17", "D4", "C6"))))
+    assert format_opening(game) == "Q17 R15 D4" and format_opening(game, 4) == "Q17 R15 D4 F3"
+    assert format_opening(record("Q16 pass")) == ""
+
+
+def test_openings_and_corners_of_games_are_counted():
+    games = [
+        record("Q16 D4 O17 C6 R14 F3 Q18 C3 R17 D5"),
+        record("D16 Q4 D10"),
+        record("Q16"),
+    ]
+    corners, openings = count_openings(games)
+    assert openings == {"Q16 D4 O17": 1, "Q16 D4 K16": 1}
+    assert sum(corners.values()) == 2 and set(corners.values()) == {1}
+    assert "Q16 - O17 - R14 - Q18 - R17" in corners
 
 
 def test_colours_and_moves_elsewhere_are_folded():

@@ -14,7 +14,7 @@ from azero.match.directory import MatchDirectory
 from azero.match.games import MatchGame
 from azero.match.score import MatchResult, Tally
 from azero.report.metrics import MetricsWriter
-from azero.report.page import write_report
+from azero.report.page import chart_series, opening_series, write_report
 from azero.selfplay.resignation import NEVER
 from azero.settings import Config
 
@@ -79,6 +79,36 @@ def _row(iteration: int) -> dict[str, float]:
         "odd_number": 7,
     }
     return {"iteration": iteration, "positions_per_second": 940.0, **row}
+
+
+def test_the_most_common_openings_of_some_time_are_lines():
+    """Sixty iterations make thirty points; "never first" is less common than others at any time."""
+    rows = [
+        {
+            "iteration": number,
+            "openings": {"early": 0.6, "never first": 0.1, **extra}
+            if number <= 30
+            else {"late": 0.5},
+        }
+        for number in range(1, 61)
+        for extra in [{f"{letter}": 0.2 for letter in "abc"}]
+    ]
+    ((title, lines),) = opening_series([{"iteration": 0}, *rows]).items()
+    assert "% of games" in title
+    assert [line.label for line in lines] == ["early", "late", "a", "b", "c"]
+    assert lines[0].x == list(range(2, 61, 2))
+    assert lines[0].y == pytest.approx([60.0] * 15 + [0.0] * 15)
+    assert lines[1].y == pytest.approx([0.0] * 15 + [50.0] * 15)
+    assert opening_series([{"iteration": 1, "loss": 1.0}]) == {}
+
+
+def test_numbers_of_some_iterations_are_one_line(tmp_path):
+    """Evaluations are every few iterations: their points are joined, not lost."""
+    rows = [{"iteration": 1}, {"iteration": 2, "top1": 0.2}, {"iteration": 4, "top1": 0.3}]
+    (lines,) = chart_series(
+        rows, ["Agreement with the move chosen by the search or played in the record"]
+    ).values()
+    assert [(line.x, line.y) for line in lines] == [([2, 4], [0.2, 0.3])]
 
 
 def test_a_whole_run_is_on_the_page(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ one line what is wrong."""
 
 import dataclasses
 import functools
+import itertools
 import json
 import os
 import random
@@ -12,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import jax
@@ -22,12 +24,17 @@ from rich.console import Console
 from small_runs import digests, quiet_run, tictactoe, tiny
 
 from azero.checkpoint import load_variables
+from azero.commands.accuracy import evaluate_accuracy
 from azero.data.directory_lock import LOCK, hold
 from azero.data.files import read_arrays
+from azero.data.records.requests import AccuracyRequest
 from azero.data.rows import read_rows
 from azero.distributed import EXIT_INTERRUPTED
+from azero.evaluate.joseki import count_openings
 from azero.experiment import NAMES, load
+from azero.games.go.sgf import read_games
 from azero.mesh import make_mesh
+from azero.report.game_records import export_games
 from azero.search.settings import PuctConfig
 from azero.settings import Config
 from azero.train.driver import run_experiment
@@ -270,6 +277,52 @@ def test_the_gate_and_matches_may_begin_and_end_in_a_run(tmp_path, without_repor
     rows = [row for row in events(tmp_path) if row["kind"] == "evaluation"]
     found = [(row["iteration"], row["opponent_iteration"], row["passed"]) for row in rows]
     assert found == [(2, 1, True), (3, 2, None)]
+
+
+GAMES_5X5 = """(;SZ[5]KM[7.5]RE[B+R];B[cc];W[bb];B[dd];W[cb];B[db];W[bc])
+(;SZ[5]KM[2.5]RE[W+R];B[dd];W[bb];B[cc];W[cb];B[bc];W[ab];B[ac])
+(;SZ[9]KM[7]RE[B+R];B[ee])
+"""
+
+
+def test_a_run_predicts_recorded_games_and_counts_its_openings(tmp_path, without_reports):
+    records = tmp_path / "games.sgf"
+    records.write_text(GAMES_5X5)
+    config = tiny(load("go5").config, 4)
+    config = dataclasses.replace(
+        config,
+        selfplay=dataclasses.replace(config.selfplay, dispatches_per_iteration=8),
+        evaluation=dataclasses.replace(config.evaluation, every=3, games=0, records=str(records)),
+    )
+    run = tmp_path / "run"
+    assert quiet_run("go5", config, run) == 0
+    rows = read_rows(run / "metrics.jsonl")
+    assert ["held_out_value_error" in row for row in rows] == [False, False, True, True]
+    # What the command says of the last checkpoint.
+    (found,) = evaluate_accuracy(AccuracyRequest((str(run),), records, json=True)).values()
+    assert (found[0].games, found[0].positions) == (2, 13)
+    for name, value in (("top1", found[0].top1), ("held_out_policy_loss", found[0].policy_loss)):
+        assert rows[-1][name] == pytest.approx(value.value, rel=1e-5)
+    # The openings are those of the games in the replay.
+    export_games(run, tmp_path / "selfplay.sgf")
+    games = [game for game in read_games(tmp_path / "selfplay.sgf") if len(game.moves) > 2]
+    counted = Counter[str]()
+    for before, row in itertools.pairwise([{"games": 0}, *rows]):
+        ended = row["games"] - before["games"]
+        assert row.get("openings", {}) == pytest.approx(
+            {
+                name: count / ended
+                for name, count in count_openings(games[before["games"] : row["games"]])[1].items()
+            },
+            abs=1e-4,
+        )
+        counted.update(row.get("openings", {}).keys())
+    assert counted
+    records.unlink()
+    with pytest.raises(ValueError, match=r"games\.sgf"):
+        quiet_run("go5", dataclasses.replace(config, run=RunConfig(iterations=5)), run)
+    with pytest.raises(ValueError, match=r"set evaluation\.every"):
+        dataclasses.replace(config.evaluation, every=0)
 
 
 def without_time(row: dict) -> dict:

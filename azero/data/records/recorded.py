@@ -6,12 +6,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
+from azero.data.records.filters import GAMES, Filters
 from azero.data.records.formats import GROUP, Record, Replayed, format_of
 from azero.data.shard import pack_positions, row_dtype
 from azero.games.game import Game
+from azero.games.go.settings import GoConfig
+from azero.games.settings import GameConfig
 from azero.selfplay.targets import words_of
 from azero.selfplay.trajectory import NO_NETWORK, Games, HostArray
 
@@ -68,6 +72,55 @@ def pack_records(records: Sequence[Record], game: Game, tally: ImportTally) -> H
         if valid
         else np.zeros(0, row_dtype(game.frame_words))
     )
+
+
+def read_rows(
+    path: Path, game: GameConfig, tally: ImportTally, number: int = 0, most: int | None = None
+) -> HostArray:
+    """Return the packed positions of the games in a file on the board of `game`, in order, with
+    the komi of each in Go; of `number` games, evenly spaced over the file, or of all for 0, and of
+    fewer if they have more than `most` positions.
+
+    Raises:
+      ValueError: there are no records of that game, the file cannot be read, or no game in it can
+        be used.
+    """
+    if game.name not in GAMES:
+        raise ValueError(f"records are of {', '.join(GAMES)}, not of {game.name}")
+    # All that is needed of a game here is its positions.
+    filters = (
+        Filters(size=game.size, superko="simple", suicide=True)
+        if isinstance(game, GoConfig)
+        else Filters(game.name)  # type: ignore[arg-type]
+    )
+    form, skipped, records = format_of(filters.game), list[str](), list[Record]()
+    for record in form.read(path, skipped):
+        tally.read += 1
+        if reason := filters.objection(record):
+            tally.leave_out(record.name, reason)
+        else:
+            records.append(record)
+    for line in skipped:
+        name, _, reason = line.partition(": ")
+        tally.leave_out(name, "not readable", reason)
+    if not records:
+        reasons = ", ".join(f"{count} with {reason}" for reason, count in tally.left_out.items())
+        first = f"; the first: {tally.unreadable[0]}" if tally.unreadable else ""
+        raise ValueError(f"no game of {path} can be used: {reasons or 'it has none'}{first}")
+    count = min(number or len(records), len(records))
+    if most is not None:
+        mean_length = sum(len(record.moves) for record in records) / len(records)
+        count = min(count, max(1, int(most / mean_length)))
+    chosen = [records[int(place)] for place in np.linspace(0, len(records) - 1, count)]
+    rules = filters.rules_of_game()
+    if isinstance(rules, GoConfig):
+        rules = rules.replace(planes=19)  # with the games' komis, which some networks see
+    rows = pack_records(chosen, rules.build(), tally)
+    if not len(rows):
+        raise ValueError(
+            f"every game of {path} has an illegal move; the first: {tally.unreadable[0]}"
+        )
+    return rows
 
 
 def as_games(games: Sequence[tuple[Record, Replayed]], first_number: int) -> Games:

@@ -151,6 +151,7 @@ class Elastic:
         wait = yield from self._loop.learn(state, self._loop.learning_steps(state, new_positions))
         learned = time.monotonic()
         yield from self._evaluate(state)
+        yield from self._loop.validate(state)
         # Workers play all the time, so the games were played since the last ones arrived. The
         # learner also waits for games.
         done = self._loop.finish(
