@@ -257,7 +257,7 @@ def files_page() -> str:
     """Return what is in the files that azero writes, in the words of the modules that do."""
     parts = [
         "# Files\n",
-        "Games are SGF, PGN, CSA and KIF ([matches](../matches.md), [records](../human.md)); "
+        "Games are SGF, PGN, CSA, KIF and KI2 ([matches](../matches.md), [records](../human.md)); "
         "networks of others are on the page of [other programs](../interop.md). The files below "
         "are azero's own.\n",
     ]

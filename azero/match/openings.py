@@ -111,9 +111,10 @@ def read_openings(path: Path, game: Game, num_moves: int | None = None) -> list[
     without repeats.
 
     Args:
-      path: a game collection (SGF for Go, PGN for chess, CSA or KIF for shogi; see `read_games`
-        of each), or a text with the moves of one opening on each line, as people write them ("E5 C3
-        pass", "e2e4 e7e5"), separated by blanks or commas; what follows a # is a comment.
+      path: a game collection (SGF for Go, PGN for chess, CSA, KIF or KI2 for shogi; see
+        `read_games` of each), or a text with the moves of one opening on each line, as people
+        write them ("E5 C3 pass", "e2e4 e7e5"), separated by blanks or commas; what
+        follows a # is a comment.
       game: the rules.
       num_moves: moves to take of each; None is all of them.
 

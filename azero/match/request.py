@@ -72,8 +72,8 @@ class MatchRequest:
     seed: int = 0
     """Random seed."""
     openings: Path | None = None
-    """Games (SGF; PGN; CSA or KIF) or lines of moves ("E5 C3", "e2e4 e7e5"), taken in turn; each
-    opening is played with both colours."""
+    """Games (SGF; PGN; CSA, KIF or KI2) or lines of moves ("E5 C3", "e2e4 e7e5"), taken in turn;
+    each opening is played with both colours."""
     opening_moves: int | None = None
     """Moves to use from each opening; default all."""
     random_plies: int | None = None

@@ -28,8 +28,8 @@ class EvaluationConfig:
     """Positions of `records`, or of the validation split in learning from records, that are
     predicted in an evaluation."""
     records: str | None = None
-    """Self-play: file of recorded games (SGF, PGN, CSA, KIF) whose moves and results the newest
-    network predicts in every evaluation (AGZ, Figures 3b and 3c)."""
+    """Self-play: file of recorded games (as `azero data import` reads them) whose moves and results
+    the newest network predicts in every evaluation (AGZ, Figures 3b and 3c)."""
     games: int = 0
     """Games against the checkpoint of the previous evaluation, for the Elo curve; 0 plays none
     (with the gate, the gate's match counts)."""

@@ -18,7 +18,7 @@ from azero.games.diagrams import format_stones
 from azero.games.minichess import text as minichess_text
 from azero.games.shogi import sfen as shogi_sfen
 from azero.games.shogi import text as shogi_text
-from azero.games.shogi.kif import PIECES
+from azero.games.shogi.names import PIECES
 from azero.games.shogi.position import KINDS
 from azero.report.boards import CELL, DRAWN, MARGIN
 

@@ -106,6 +106,28 @@ KIF_WORDS = [
     "変化",
     "\t",
 ]
+KI2 = [
+    "手合割：平手\n▲７六歩　△３四歩　▲２二角成　△同　銀\n▲５五角△３三角打\nまで6手で後手の勝ち\n"
+]
+KI2_WORDS = [
+    "▲",
+    "△",
+    "７",
+    "六",
+    "歩",
+    "角",
+    "同　",
+    "左",
+    "直",
+    "上",
+    "寄",
+    "成",
+    "不成",
+    "打",
+    "\n",
+    "　",
+    "*",
+]
 CSA = [
     csa.format_csa([], ending="%TORYO") + "+7776FU\n,T1\n-3334FU\n",
     "PI82HI22KA\n+\n+7776FU\n/\nP1+00AL\nP-00FU\n-\n",
@@ -184,6 +206,7 @@ FORMATS: dict[str, tuple[list[str], list[str], Callable[[str], Any]]] = {
     ),
     "sgf in UTF-8": (SGF, SGF_WORDS, lambda text: list(sgf.parse_games(text.encode(), "x", []))),
     "pgn": (PGN, PGN_WORDS, lambda text: list(pgn.parse_games(text, "x"))),
+    "ki2": (KI2, KI2_WORDS, lambda text: list(kif.parse_games(text, "x"))),
     "kif": (KIF, KIF_WORDS, lambda text: list(kif.parse_games(text, "x"))),
     "csa": (CSA, CSA_WORDS, lambda text: list(csa.parse_games(text, "x"))),
     "fen": (

@@ -35,7 +35,7 @@ class Filters:
     """Which games are taken."""
 
     game: Literal["go", "chess", "shogi"] = "go"
-    """Go is read from SGF, chess from PGN, shogi from CSA and KIF."""
+    """Go is read from SGF, chess from PGN, shogi from CSA, KIF and KI2."""
     size: tuple[int, ...] = (19,)
     """Go: points per side; two numbers for a rectangular board (rows columns)."""
     min_rank: str | None = None

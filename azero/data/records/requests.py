@@ -23,8 +23,8 @@ class ImportRequest:
     stopped, or adds new files."""
 
     paths: Positional[tuple[Path, ...]]
-    """Files (.sgf, .pgn, .csa, .kif, also compressed or in .zip and .tar.gz; one game or many) and
-    directories of such files."""
+    """Files (.sgf, .pgn, .csa, .kif, .ki2, also compressed or in .zip and .tar.gz; one game or
+    many) and directories of such files."""
     out: Path
     """The directory of the data set."""
     filters: Annotated[Filters, tyro.conf.arg(name="")] = field(default_factory=Filters)
@@ -103,8 +103,8 @@ class AccuracyRequest:
     """Networks that ship (go9), directories of runs, or with an exported network
     (RUN/checkpoint)."""
     games: Path
-    """Games that the networks did not learn from (.sgf, .pgn, .csa, .kif, also compressed or in
-    .zip and .tar.gz)."""
+    """Games that the networks did not learn from (.sgf, .pgn, .csa, .kif, .ki2, also compressed
+    or in .zip and .tar.gz)."""
     iteration: tuple[int, ...] = ()
     """Of one run: these checkpoints, in place of the newest."""
     every_checkpoint: bool = False

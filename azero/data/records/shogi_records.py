@@ -1,4 +1,4 @@
-"""Records of shogi: CSA and KIF."""
+"""Records of shogi: CSA, KIF and KI2."""
 
 from __future__ import annotations
 

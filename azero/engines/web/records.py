@@ -1,4 +1,4 @@
-"""Game records that visitors open: SGF, PGN, CSA and KIF, as games on the network's board."""
+"""Game records that visitors open: SGF, PGN, CSA, KIF and KI2, as games on the network's board."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from azero.games.shogi.record_files import decode
 from azero.games.shogi.records import ShogiGame
 from azero.games.shogi.sfen import START as SHOGI_START
 
-SUFFIXES = {".sgf": "go", ".pgn": "chess", ".csa": "shogi", ".kif": "shogi", ".kifu": "shogi"}
+SUFFIXES = {".sgf": "go", ".pgn": "chess"} | dict.fromkeys(
+    (".csa", ".kif", ".kifu", ".ki2", ".ki2u"), "shogi"
+)
 """Games by the suffixes of their records."""
 KEPT_TAGS = (
     *("Event", "Site", "Date", "Round", "WhiteElo", "BlackElo", "WhiteTitle", "BlackTitle"),
@@ -98,8 +100,9 @@ _READERS: dict[str, Callable[[str, bytes], Record]] = {
     ".sgf": _read_sgf,
     ".pgn": _read_pgn,
     ".csa": functools.partial(_read_shogi, csa.parse_games),
-    ".kif": functools.partial(_read_shogi, kif.parse_games),
-    ".kifu": functools.partial(_read_shogi, kif.parse_games),
+    **dict.fromkeys(
+        (".kif", ".kifu", ".ki2", ".ki2u"), functools.partial(_read_shogi, kif.parse_games)
+    ),
 }
 
 

@@ -17,7 +17,7 @@ from azero.games.game import Game
 from azero.games.position import Position
 from azero.games.positions import ReadsPositions
 from azero.games.shogi.csa import format_csa
-from azero.games.shogi.kif import PIECES
+from azero.games.shogi.names import PIECES
 from azero.games.table import side_names
 from azero.match.games import MatchGame
 from azero.match.records import csa_ending

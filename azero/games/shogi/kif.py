@@ -1,5 +1,5 @@
-"""Shogi games in the KIF format of Kifu for Windows (kifu version 2.0), with Japanese names. Host
-side only."""
+"""Shogi games in the formats KIF and KI2 of Kifu for Windows (kifu version 2.0), with Japanese
+names. Host side only."""
 
 from __future__ import annotations
 
@@ -7,23 +7,14 @@ import re
 from collections.abc import Iterator
 
 from azero.games.quoting import shorten
-from azero.games.shogi import csa
-from azero.games.shogi.position import HAND_KINDS, KINDS
+from azero.games.shogi import csa, ki2
+from azero.games.shogi.names import DIGITS, LETTERS, NUMERALS, PIECE_NAME, destination
+from azero.games.shogi.position import HAND_KINDS
 from azero.games.shogi.records import MoveList, ShogiGame, winner_of
 from azero.games.shogi.sfen import START, format_hands, parse_square, square_of_digits
-from azero.games.shogi.text import letter_of
+from azero.games.shogi.text import ShogiBoard, letter_of
 
-PIECES = dict(zip((letter_of(code) for code in KINDS), "歩香桂銀角飛金玉と杏圭全馬龍", strict=True))
-"""Kinds as on boards and in moves."""
-_LETTERS = {sign: letter for letter, sign in PIECES.items()} | {
-    "王": "K",
-    "竜": "+R",
-    "成香": "+L",
-    "成桂": "+N",
-    "成銀": "+S",
-}
 _DROPPED = tuple(letter_of(code) for code in HAND_KINDS)
-DIGITS, NUMERALS = "１２３４５６７８９", "一二三四五六七八九"
 HANDICAPS = {
     "平手": START,
     "香落ち": "lnsgkgsn1/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
@@ -69,12 +60,11 @@ FACTS = {
 }
 """Names of headers in CSA."""
 
-_NAMES = "|".join(sorted(_LETTERS, key=len, reverse=True))
 _SIDE = "[▲△▼▽☗☖]?"
 """The mark of the side, which a move may begin with; whose move it is follows from the game."""
 _ROW = re.compile(r"\s*([0-9]+)\s+(.*?)\s*(?:\(\s*[0-9]+:[0-9:/ ]+\))?\s*\+?\s*$")
 _MOVE = re.compile(
-    rf"{_SIDE}(?:([{DIGITS}])([{NUMERALS}])|同\s*)({_NAMES})\s*"
+    rf"{_SIDE}(?:([{DIGITS}])([{NUMERALS}])|同\s*)({PIECE_NAME})\s*"
     r"(?:(打)|(成|不成)?\(([0-9])([0-9])\))"
 )
 _HEADER = re.compile(r"([^：:]+)[：:](.*)")
@@ -85,8 +75,6 @@ _RESULT = re.compile(
 """The line under the moves; it has the result where the last row of the moves leaves it open."""
 _LIKE_A_MOVE = re.compile(rf"{_SIDE}[{DIGITS}同]|.*(?:打|\([0-9]+\))$")
 """What cannot be the word that ends a game."""
-_KI2_MOVES = ("▲", "△", "☗", "☖")
-"""How a line of moves begins in KI2."""
 _COLOURS = {"先手": "black", "下手": "black", "後手": "white", "上手": "white"}
 
 
@@ -165,10 +153,8 @@ class _Reader:
             raise ValueError("another game begins after the end of one; a KIF file has one game")
         if self.ending:
             self.result(row)
-        elif row.startswith(_KI2_MOVES):
-            raise ValueError(
-                f"{row[:20]!r} is in KI2, where moves have no start square; save the game as KIF"
-            )
+        elif row.startswith(tuple(ki2.MARKS)):
+            self.ki2_moves(row)
         elif row.startswith("|"):
             self.is_kif = True
             self.rows.append(_board_row(row))
@@ -208,6 +194,14 @@ class _Reader:
             self.ending = self.ending or word
             self.winner = winner_of(VERDICTS[word], self.begin())
 
+    def ki2_moves(self, row: str) -> None:
+        """Play a row of moves in KI2, which say little without the legal moves."""
+        self.is_kif = self.is_checked = True
+        line = self.begin()
+        for move in ki2.split_moves(row):
+            assert isinstance(line.board, ShogiBoard)
+            line.play(ki2.find_move(line.board, move, line.last_square), repr(move[0]))
+
     def move(self, text: str) -> None:
         line = self.begin()
         match = _MOVE.match(text)
@@ -217,12 +211,8 @@ class _Reader:
             self.ending, self.winner = text, winner_of(VERDICTS.get(text, ""), line)
             return
         digit, numeral, piece, drop, promotes, file, rank = match.groups()
-        end = (
-            square_of_digits(f"{DIGITS.index(digit) + 1}{NUMERALS.index(numeral) + 1}")
-            if digit
-            else line.last_square
-        )
-        letter = _LETTERS[piece]
+        end = destination(digit, numeral, line.last_square)
+        letter = LETTERS[piece]
         if drop:
             usi = f"{letter}*{end}" if letter in _DROPPED else "?"
         else:
@@ -238,7 +228,7 @@ class _Reader:
 def _board_row(row: str) -> str:
     """Return one rank in SFEN from a row of a diagram: |v香v桂 ・ ...|一."""
     cells = re.findall(r"([ v^])(\S)", row[1:].split("|")[0])
-    letters = {"・": "1", ".": "1"} | _LETTERS
+    letters = {"・": "1", ".": "1"} | LETTERS
     if len(cells) != 9 or any(piece not in letters for _, piece in cells):
         raise ValueError(f"{row!r} is not a rank of a diagram")
     return "".join(
@@ -252,11 +242,9 @@ def _hand(value: str) -> dict[str, int]:
     for item in value.split():
         if item == "なし":
             continue
-        if _LETTERS.get(item[0]) not in _DROPPED or not re.fullmatch(
-            rf"十?[{NUMERALS}]?", item[1:]
-        ):
+        if LETTERS.get(item[0]) not in _DROPPED or not re.fullmatch(rf"十?[{NUMERALS}]?", item[1:]):
             raise ValueError(f"{item!r} is not pieces in hand")
         units = item[1:].lstrip("十")
         count = (10 if "十" in item else 0) + (NUMERALS.index(units) + 1 if units else 0)
-        hand[_LETTERS[item[0]]] = count or 1
+        hand[LETTERS[item[0]]] = count or 1
     return hand

@@ -1,4 +1,4 @@
-"""Files of shogi games: CSA (`csa`) and KIF (`kif`). Host side only."""
+"""Files of shogi games: CSA (`csa`), KIF and KI2 (`kif`). Host side only."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ _PARSERS: dict[str, Parser] = {
     ".csa": csa.parse_games,
     ".kif": kif.parse_games,
     ".kifu": kif.parse_games,
+    ".ki2": kif.parse_games,
+    ".ki2u": kif.parse_games,
 }
 SUFFIXES = with_compressed(tuple(_PARSERS))
 
 
 def read_games(path: str | Path) -> Iterator[ShogiGame]:
-    """Yield the games of a .csa, .kif or .kifu file, in UTF-8, EUC-JP or Shift JIS (code page 932),
-    or of a compressed one, or of all in a .zip or .tar.gz.
+    """Yield the games of a .csa, .kif, .kifu, .ki2 or .ki2u file, in UTF-8, EUC-JP or Shift JIS
+    (code page 932), or of a compressed one, or of all in a .zip or .tar.gz.
 
     Raises:
       ValueError: the file has another suffix or cannot be read, or a game is not valid; the place

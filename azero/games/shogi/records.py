@@ -1,4 +1,4 @@
-"""Records of shogi games, in files of the formats CSA (`csa`) and KIF (`kif`). Host side only."""
+"""Records of shogi games, in the formats CSA (`csa`), KIF and KI2 (`kif`). Host side only."""
 
 from __future__ import annotations
 

@@ -1,14 +1,15 @@
-"""CSA and KIF there and back, against cshogi where it is installed, and mistakes that are named."""
+"""CSA, KIF and KI2 there and back, against cshogi where it is installed, and mistakes that are named."""
 
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 from needs import require_module
 
-from azero.games.shogi import csa, kif
-from azero.games.shogi.record_files import read_games
+from azero.games.shogi import csa, ki2, kif
+from azero.games.shogi.record_files import read_games, read_moves
 from azero.games.shogi.sfen import START
 from azero.games.shogi.text import board_of_sfen, format_usi
 
@@ -312,7 +313,10 @@ KIF_ONE_KING = "|v玉 ・ ・ ・ ・ ・ ・ ・ ・|\n" + "| ・ ・ ・ ・ �
         ),
         (kif, "hello\n", "here game 1, line 1: there is no header, diagram or move in KIF"),
         (kif, "", "here game 1, line 0: there is no header, diagram or move in KIF"),
-        (kif, "先手：one\n▲７六歩 △３四歩\n", "here game 1, line 2: '▲７六歩 △３四歩' is in KI2"),
+        (kif, "▲７六歩 △３四\n", "here game 1, line 1: '△３四' is not a move in KI2"),
+        (kif, "▲７五歩\n", "here game 1, line 1: '▲７五歩' is not a legal move"),
+        (kif, "▲同歩\n", "here game 1, line 1: '▲同歩' is not a legal move"),
+        (kif, "▲５八金\n", "here game 1, line 1: '▲５八金' could be 6i5h or 4i5h"),
         (kif, "後手の持駒：王\n", "here game 1, line 1: '王' is not pieces in hand"),
         (kif, KIF_ONE_KING, "here game 1, line 9: .*Black has 0 kings"),
     ],
@@ -338,10 +342,99 @@ def test_the_case_of_a_suffix_does_not_matter(tmp_path, name: str, text: str) ->
     assert names(START, record.actions) == ["7g7f"]
 
 
+KI2 = """開始日時：2026/11/27
+手合割：平手
+先手：one
+後手：two
+
+▲７六歩　△３四歩　▲２二角成　△同　銀
+*a comment
+▲５五角打△３三角
+▲同角成　△同　桂
+まで8手で後手の勝ち
+"""
+
+
+@pytest.mark.parametrize("suffix", [".ki2", ".KI2U", ".kif"])
+@pytest.mark.parametrize("encoding", ["utf-8", "cp932"])
+def test_a_game_in_ki2(tmp_path, suffix: str, encoding: str) -> None:
+    """A drop without 打 is one where no piece on the board can go to the square."""
+    path = tmp_path / f"game{suffix}"
+    path.write_bytes(KI2.encode(encoding))
+    (record,) = read_games(path)
+    moves = ["7g7f", "3c3d", "8h2b+", "3a2b", "B*5e", "B*3c", "5e3c+", "2a3c"]
+    assert names(START, record.actions) == moves and record.winner == "white"
+    assert (record.black, record.white, record.comments[3]) == ("one", "two", "a comment")
+    assert dict(record.facts) == {"START_TIME": "2026/11/27"}
+    assert list(read_moves(path, [])) == [record]
+
+
+def with_pieces(pieces: str, side: str = "b") -> str:
+    """Return an SFEN of pieces with their squares and both kings, as in "G9a +R4h"."""
+    board = {word[-2:]: word[:-2] for word in [*pieces.split(), "K1i", "k3h"]}
+    rows = (
+        "".join(board.get(f"{file}{rank}", "1") for file in range(9, 0, -1)) for rank in "abcdefghi"
+    )
+    return f"{'/'.join(rows)} {side} - 1"
+
+
+@pytest.mark.parametrize(
+    ("sfen", "moves"),
+    [
+        (START, "５八金右 4i5h ５八金左 6i5h"),
+        (START.replace(" b ", " w "), "５二金右 6a5b ５二金左 4a5b"),
+        (with_pieces("S9i S8i S7i"), "８八銀左 9i8h ８八銀直 8i8h ８八銀右 7i8h"),
+        (with_pieces("G7b G9c"), "８二金寄 7b8b ８二金上 9c8b"),
+        (with_pieces("+R9a +R8d"), "８二龍引 9a8b ８二竜上 8d8b ８二竜行 8d8b"),
+        (with_pieces("+R5b +R2c"), "４三龍引 5b4c ４三龍寄 2c4c"),
+        (with_pieces("+R4e +R1e"), "３五龍左 4e3e ３五龍右 1e3e"),
+        (with_pieces("+B9a +B8a"), "８二馬左 9a8b ８二馬右 8a8b"),
+        (with_pieces("+B9i +B5i"), "７七馬左 9i7g ７七馬右 5i7g"),
+        (
+            with_pieces("+P6d +P5d +P4d +P6c +P4c +P5b"),
+            "５三と左上 6d5c ５三と直 5d5c ５三と右上 4d5c ５三と左寄 6c5c ５三と右寄 4c5c ５三と引 5b5c",
+        ),
+        (with_pieces("S5d s5g"), "５三銀成 5d5c+ ５三銀不成 5d5c ６三銀成 5d6c+"),
+    ],
+)
+def test_pieces_are_told_apart_in_ki2(sfen: str, moves: str) -> None:
+    """From the right and the left as the mover sees them; up is forward."""
+    board, words = board_of_sfen(sfen), moves.split()
+    for text, usi in zip(words[::2], words[1::2], strict=True):
+        (move,) = ki2.split_moves(f"▲{text}")
+        assert ki2.find_move(board, move, "") == usi
+
+
+@pytest.mark.parametrize("games", [2, pytest.param(50, marks=pytest.mark.slow)])
+def test_every_move_that_cshogi_writes_in_ki2_is_found(games: int, seed: int) -> None:
+    """Of 277,482 moves it wrote one, a gold beside its square, as 右 while another gold came from
+    the right as well; it must be 右寄."""
+    cshogi = require_module("cshogi")
+    from cshogi.KI2 import move_to_ki2
+
+    chance, written, ambiguous = random.Random(seed), 0, 0
+    for _ in range(games):
+        board, last = cshogi.Board(), ""
+        while not board.is_game_over() and board.move_number < 200:
+            ours, moves = board_of_sfen(board.sfen()), list(board.legal_moves)
+            for move in moves:
+                (words,) = ki2.split_moves(move_to_ki2(move, board))
+                usi, written = cshogi.move_to_usi(move), written + 1
+                try:
+                    assert ki2.find_move(ours, words, last) == usi
+                except ValueError as error:
+                    assert re.search(rf"could be .*{re.escape(usi)}", str(error))
+                    ambiguous += 1
+            move = chance.choice(moves)
+            board.push(move)
+            last = cshogi.move_to_usi(move)[2:4]
+    assert ambiguous <= written / 10_000
+
+
 def test_files_of_other_kinds(tmp_path) -> None:
     with pytest.raises(
         ValueError,
-        match=r"game.pgn is not a file of game records: the suffixes are .csa, .kif, .kifu",
+        match=r"game.pgn is not a file of game records: the suffixes are .csa, .kif, .kifu, .ki2",
     ):
         list(read_games(tmp_path / "game.pgn"))
     with pytest.raises(ValueError, match=r"cannot read .*game\.csa: No such file or directory$"):

@@ -1,0 +1,29 @@
+"""Japanese names of pieces and squares, as records and diagrams write them."""
+
+from __future__ import annotations
+
+from azero.games.shogi.position import KINDS
+from azero.games.shogi.sfen import square_of_digits
+from azero.games.shogi.text import letter_of
+
+PIECES = dict(zip((letter_of(code) for code in KINDS), "歩香桂銀角飛金玉と杏圭全馬龍", strict=True))
+"""Kinds as on boards and in moves, by their letters in SFEN."""
+LETTERS = {sign: letter for letter, sign in PIECES.items()} | {
+    "王": "K",
+    "竜": "+R",
+    "成香": "+L",
+    "成桂": "+N",
+    "成銀": "+S",
+}
+"""Letters in SFEN, by all names."""
+PIECE_NAME = "|".join(sorted(LETTERS, key=len, reverse=True))
+"""Regular expression of a piece's name."""
+DIGITS, NUMERALS = "１２３４５６７８９", "一二三四五六七八九"
+"""Of files and ranks."""
+
+
+def destination(digit: str | None, numeral: str | None, last: str) -> str:
+    """Return the square in USI of a digit and a numeral; without them, as in 同, `last`."""
+    if digit is None or numeral is None:
+        return last
+    return square_of_digits(f"{DIGITS.index(digit) + 1}{NUMERALS.index(numeral) + 1}")
