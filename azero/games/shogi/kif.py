@@ -199,7 +199,8 @@ class _Reader:
         self.is_kif = self.is_checked = True
         line = self.begin()
         for move in ki2.split_moves(row):
-            assert isinstance(line.board, ShogiBoard)
+            if not isinstance(line.board, ShogiBoard):
+                raise ValueError(f"{move[0]!r} is in KI2, and the moves before it are in KIF")
             line.play(ki2.find_move(line.board, move, line.last_square), repr(move[0]))
 
     def move(self, text: str) -> None:

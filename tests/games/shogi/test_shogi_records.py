@@ -369,6 +369,13 @@ def test_a_game_in_ki2(tmp_path, suffix: str, encoding: str) -> None:
     assert list(read_moves(path, [])) == [record]
 
 
+def test_ki2_after_kif_is_a_line_about_the_file(tmp_path) -> None:
+    path, skipped = tmp_path / "game.kif", list[str]()
+    path.write_text("1 ７六歩(77)\n▲３四歩\n")
+    assert list(read_moves(path, skipped)) == []
+    assert "line 2: '▲３四歩' is in KI2, and the moves before it are in KIF" in skipped[0]
+
+
 def with_pieces(pieces: str, side: str = "b") -> str:
     """Return an SFEN of pieces with their squares and both kings, as in "G9a +R4h"."""
     board = {word[-2:]: word[:-2] for word in [*pieces.split(), "K1i", "k3h"]}
