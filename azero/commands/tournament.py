@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import re
+from pathlib import Path
 
 from rich.console import Console
 
 from azero.console.terminal import make_console
 from azero.match.directory import directory_name, read_players
 from azero.match.elo import EloFit
-from azero.match.matches import play_match
+from azero.match.matches import AbsentPlayerError, play_match
 from azero.match.request import MatchRequest, TournamentRequest
 from azero.match.sides import match_rules, read_sides
 from azero.report.ratings import rate
@@ -34,13 +35,14 @@ def play_tournament(request: TournamentRequest, console: Console | None = None) 
     """Play what is missing of all matches, print the ratings and return them. The rules of all
     matches are those of the first network, as in a match of all players.
 
-    Each match is kept in a directory of `request.out` while it is played, so an interrupted
-    tournament continues where it was. A run without an iteration plays all its matches with the
+    A player that never makes a move in a match does not take part in the matches after it. Each
+    match is kept in a directory of `request.out` while it is played, so an interrupted tournament
+    continues where it was. A run without an iteration plays all its matches with the
     checkpoint that was the newest in the first one.
 
     Raises:
-      ValueError: a player is not understood, two have one name, or the directory holds other
-        matches.
+      ValueError: a player is not understood, two have one name, the directory holds other matches,
+        or fewer than two players, or not the anchor, have made a move.
       CheckpointError: a checkpoint cannot be read.
       KeyboardInterrupt: it was stopped; the message says what is kept.
     """
@@ -64,10 +66,23 @@ def play_tournament(request: TournamentRequest, console: Console | None = None) 
     ]
     # One game for all, also for two programs; an error is reported before hours of games.
     rules = match_rules(matches[0], [side for match in matches for side in read_sides(match)])
-    for match in matches:
-        play_match(match, console, read_players(directories), rules)
-    anchor = request.anchor or next(iter(players))
-    return rate(directories, {anchor: 0.0}, console=console)
+    played: list[Path] = []
+    absent: dict[str, str] = {}
+    for pair, match, directory in zip(pairs, matches, directories, strict=True):
+        if absent.keys() & set(pair):
+            continue
+        try:
+            play_match(match, console, read_players(directories), rules)
+        except AbsentPlayerError as error:
+            absent[error.side.name] = str(error)
+            note = f"{error}; the tournament continues without it"
+            console.print(note, style="yellow", soft_wrap=True, highlight=False)
+        else:
+            played.append(directory)
+    left = [name for name in players if name not in absent]
+    if len(left) < 2 or request.anchor in absent:
+        raise ValueError(f"no ratings: {'; '.join(absent.values())}")
+    return rate(played, {request.anchor or left[0]: 0.0}, console=console)
 
 
 def _players(request: TournamentRequest) -> dict[str, str]:

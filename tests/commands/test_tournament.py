@@ -61,6 +61,27 @@ def test_all_matches_have_the_rules_of_the_first_network(tmp_path):
         play_tournament(TournamentRequest(players, games=2, komi=3.5, out=tmp_path), QUIET)
 
 
+def test_a_player_that_never_moves_is_left_out(tmp_path, capsys):
+    """The others play all their matches; the ratings are theirs."""
+    script = Path(__file__).parents[1] / "players" / "scripted_go.py"
+    programs = {
+        mode: f"{mode}=gtp:{sys.executable} {script} {mode}" for mode in ("crash", "pass", "corner")
+    }
+    players = (programs["pass"], programs["crash"], programs["corner"], "network=random:go5")
+    request = TournamentRequest(players, games=2, komi=3.5, out=tmp_path)
+    fit = play_tournament(request)
+    assert {rating.name for rating in fit.ratings} == {"pass", "corner", "network"}
+    assert all(rating.games == 4 for rating in fit.ratings)
+    said = capsys.readouterr().out
+    assert said.count("crash (gtp:") == 1 and "the tournament continues without it" in said
+    for left in (
+        dataclasses.replace(request, anchor="crash"),
+        dataclasses.replace(request, players=players[:2], out=tmp_path / "two"),
+    ):
+        with pytest.raises(ValueError, match="no ratings: no match: crash"):
+            play_tournament(left, QUIET)
+
+
 def test_what_is_no_tournament_is_named(tmp_path):
     wrong = TournamentRequest((*PLAYERS, "nobody"), out=tmp_path)
     with pytest.raises(ValueError, match="'nobody' is not a player"):
