@@ -19,7 +19,7 @@ from azero.console.progress import working
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.data.records.filters import GAMES
-from azero.data.records.recorded import ImportTally, read_rows
+from azero.data.records.recorded import ImportTally, pack_file
 from azero.data.records.requests import AccuracyRequest
 from azero.data.rows import to_plain
 from azero.evaluate.accuracy import Accuracy, Mean, predict_positions, summarise_by_move
@@ -47,7 +47,7 @@ def evaluate_accuracy(request: AccuracyRequest) -> dict[str, list[Accuracy]]:
     config = _common_settings([path for path, _ in networks.values()])
     tally = ImportTally()
     with working("reading and replaying games", console):
-        rows = read_rows(request.games, config.game, tally, request.number)
+        rows = pack_file(request.games, config.game, tally, request.number)
     for line in tally.unreadable:
         console.print(line, style="yellow", soft_wrap=True)
     results = {

@@ -22,7 +22,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
-from azero.data.records.recorded import ImportTally, read_rows
+from azero.data.records.recorded import ImportTally, pack_file
 from azero.data.replay import Replay
 from azero.data.run_files import board_directory
 from azero.data.sample import Samples, unpack
@@ -186,7 +186,7 @@ class Loop:
         config = self.config
         if config.evaluation.records is None:
             return
-        rows = read_rows(
+        rows = pack_file(
             Path(config.evaluation.records),
             config.game,
             ImportTally(),

@@ -74,7 +74,7 @@ def pack_records(records: Sequence[Record], game: Game, tally: ImportTally) -> H
     )
 
 
-def read_rows(
+def pack_file(
     path: Path, game: GameConfig, tally: ImportTally, number: int = 0, most: int | None = None
 ) -> HostArray:
     """Return the packed positions of the games in a file on the board of `game`, in order, with
