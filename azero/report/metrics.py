@@ -3,14 +3,15 @@ Weights & Biases."""
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event, SessionLog
+from tensorboardX.record_writer import RecordWriter
 from tensorboardX.summary import scalar
 
 from azero.data.files import StorageError, describe_system_error
@@ -142,19 +143,24 @@ class _Board:
     """A TensorBoard file, written in the calling thread.
 
     tensorboardX's `SummaryWriter` hands events to its own thread, which ends at the first disk
-    error; from the eleventh event on, adding one then blocks forever (tensorboardX 2.6.4).
+    error; from the eleventh event on, adding one then blocks forever. Its `EventsWriter` leaves the
+    file open if closing fails, and Python 3.13 prints a traceback for such a file (tensorboardX
+    2.6.4).
     """
 
     def __init__(self, directory: Path, purge_step: int | None) -> None:
         """Begin a file in `directory`; TensorBoard ignores what earlier files have from
         `purge_step` on."""
         directory.mkdir(parents=True, exist_ok=True)
-        self._file = EventsWriter(str(directory / "events"))
+        name = f"events.out.tfevents.{int(time.time())}.{socket.gethostname()}"
+        self._file = RecordWriter(str(directory / name))
+        self._add(Event(wall_time=time.time(), file_version="brain.Event:2"))
         if purge_step is not None:
-            self._file.write_event(Event(step=purge_step, file_version="brain.Event:2"))
-            self._file.write_event(
-                Event(step=purge_step, session_log=SessionLog(status=SessionLog.START))
-            )
+            self._add(Event(step=purge_step, file_version="brain.Event:2"))
+            self._add(Event(step=purge_step, session_log=SessionLog(status=SessionLog.START)))
+
+    def _add(self, event: Event) -> None:
+        self._file.write(event.SerializeToString())
 
     def write(self, numbers: dict[str, float], step: int) -> None:
         """Write scalars.
@@ -163,9 +169,7 @@ class _Board:
           OSError: the system refuses.
         """
         for name, number in numbers.items():
-            self._file.write_event(
-                Event(wall_time=time.time(), step=step, summary=scalar(name, number))
-            )
+            self._add(Event(wall_time=time.time(), step=step, summary=scalar(name, number)))
         self._file.flush()
 
     def close(self) -> None:
