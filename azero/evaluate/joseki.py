@@ -22,8 +22,7 @@ CornerMove = tuple[int, int, int]
 from 0)."""
 Corner = tuple[CornerMove, ...]
 CORNER_MOVES, OPENING_MOVES = 5, 3
-"""Moves of the corner sequences (AGZ: those of Figure 5 have 5 and more) and of the openings that a
-run counts; the second is a choice."""
+"""Moves of the corner sequences and of the openings that a run counts; a choice."""
 
 
 @dataclass(frozen=True)

@@ -84,12 +84,12 @@ COUNTERS = (
     "opponent",
 )
 """Counts: the first ones are shown as numbers; none is plotted."""
-FREQUENCIES = {
+OPENING_CHARTS = {
     "openings": "Most common first three moves, % of games",
     "corner_sequences": "Most common corner sequences of five moves, % of games",
 }
 """Titles of the charts of openings, by keys of a metrics row (AGZ, Figure 5)."""
-FREQUENCY_POINTS = 30
+OPENING_POINTS = 30
 """Points of a line in these charts; a point is the mean of a part of the iterations."""
 MAX_SAMPLES = 12
 """Sample games on the page: the most recent iteration's, then one of each earlier one, evenly
@@ -249,15 +249,15 @@ def chart_series(
 
 
 def opening_series(metrics: Sequence[Row]) -> dict[str, list[Series]]:
-    """Return the charts of FREQUENCIES for which there are numbers: the shares of the sequences
-    that were the most common in some part of the run, over at most FREQUENCY_POINTS parts; a
+    """Return the charts of OPENING_CHARTS for which there are numbers: the shares of the sequences
+    that were the most common in some part of the run, over at most OPENING_POINTS parts; a
     sequence counts as absent where it was not listed."""
     charts = {}
-    for key, title in FREQUENCIES.items():
+    for key, title in OPENING_CHARTS.items():
         rows = [row for row in metrics if row.get(key)]
         parts = [
             [rows[place] for place in part]
-            for part in np.array_split(np.arange(len(rows)), min(FREQUENCY_POINTS, len(rows)) or 1)
+            for part in np.array_split(np.arange(len(rows)), min(OPENING_POINTS, len(rows)) or 1)
         ]
         names = dict.fromkeys(name for row in rows for name in row[key])
         shares = {
@@ -273,7 +273,7 @@ def opening_series(metrics: Sequence[Row]) -> dict[str, list[Series]]:
 
 def _other_series(metrics: Sequence[Row]) -> dict[str, list[Series]]:
     """Return one chart for every number that no chart of `CHARTS` names."""
-    known = {key for _, keys in CHARTS for key, _ in keys} | set(COUNTERS) | set(FREQUENCIES)
+    known = {key for _, keys in CHARTS for key, _ in keys} | set(COUNTERS) | set(OPENING_CHARTS)
     others = dict.fromkeys(key for row in metrics for key in row if key not in known)
     charts = {METRICS.get(key, key): _lines(metrics, [(key, key)]) for key in others}
     return {key: lines for key, lines in charts.items() if lines}

@@ -19,7 +19,7 @@ from azero.selfplay.trajectory import NO_NETWORK, Games
 SAMPLE_GAMES = 2
 """Finished games per iteration that are kept as samples for the report."""
 OPENED_GAMES = 500
-"""Most games per iteration whose openings are counted, which takes about 0.2 ms each."""
+"""Most games per iteration whose openings are counted."""
 
 
 @dataclass(frozen=True)
