@@ -17,6 +17,7 @@ from rich.console import Console
 from azero import mesh as mesh_lib
 from azero.checkpoint import load_variables
 from azero.console.progress import Progress
+from azero.data.records.recorded import ImportTally, pack_file
 from azero.data.replay import samples_at
 from azero.data.rows import Row
 from azero.data.sample import unpack
@@ -28,6 +29,7 @@ from azero.mesh import share, whole
 from azero.networks.network import Network
 from azero.networks.rollout import NUM_GROUPS
 from azero.selfplay.trajectory import HostArray
+from azero.settings import Config
 from azero.types import Array, PyTree
 
 BANDS = (1, 11, 31, 61, 91, 121, 151, 201, 251)
@@ -181,6 +183,22 @@ class HeldOut:
         return score_positions(
             self._score, params, self._game, self._mesh, self._rows, self._position, size, on_batch
         )
+
+
+def read_held_out(config: Config, game: Game, network: Network, mesh: Mesh) -> HeldOut | None:
+    """Return the recorded games that the evaluations of a run of self-play predict; None without
+    `evaluation.records`.
+
+    Raises:
+      ValueError: the file cannot be read, or has no game on the run's board.
+    """
+    evaluation = config.evaluation
+    if evaluation.records is None:
+        return None
+    most = evaluation.validation_positions
+    rows = pack_file(Path(evaluation.records), config.game, ImportTally(), most=most)
+    position = np.arange(len(rows))
+    return HeldOut(game, network, mesh, rows, position, evaluation.average_symmetries)
 
 
 def summarise(outcomes: Outcomes, moves: str = "all") -> Accuracy:

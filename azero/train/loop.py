@@ -22,14 +22,13 @@ import numpy as np
 from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
-from azero.data.records.recorded import ImportTally, pack_file
 from azero.data.replay import Replay
 from azero.data.run_files import board_directory
 from azero.data.sample import Samples, unpack
 from azero.data.settings import ReplayConfig
 from azero.data.shard import ShardName
 from azero.data.stream import Stream
-from azero.evaluate.accuracy import HeldOut, summarise
+from azero.evaluate.accuracy import HeldOut, read_held_out, summarise
 from azero.games.go.rules import Go
 from azero.games.positions import read_positions
 from azero.learn.learner import TrainState, make_learner, place_samples
@@ -183,23 +182,7 @@ class Loop:
         Raises:
           ValueError: the file cannot be read, or has no game on the run's board.
         """
-        config = self.config
-        if config.evaluation.records is None:
-            return
-        rows = pack_file(
-            Path(config.evaluation.records),
-            config.game,
-            ImportTally(),
-            most=config.evaluation.validation_positions,
-        )
-        self._held_out = HeldOut(
-            self.game,
-            self.network,
-            self.mesh,
-            rows,
-            np.arange(len(rows)),
-            config.evaluation.average_symmetries,
-        )
+        self._held_out = read_held_out(self.config, self.game, self.network, self.mesh)
 
     @functools.cached_property
     def starts(self) -> PyTree:
