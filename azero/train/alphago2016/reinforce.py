@@ -11,7 +11,6 @@ function of (seed, iteration), so a run that is continued repeats what an unbrok
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -154,8 +153,11 @@ class Reinforce:
     def fresh_state(self) -> ReinforceState:
         """Return the state before the first iteration."""
         train = self.learner.init(jax.random.key(self.config.run.seed))
-        params = mesh_lib.put(self._start["params"], mesh_lib.replicated(self.mesh))
-        return ReinforceState(dataclasses.replace(train, params=params), [self._start])
+        everywhere = mesh_lib.replicated(self.mesh)
+        train = train.replace(params=mesh_lib.put(self._start["params"], everywhere))
+        if train.average is not None:
+            train = train.replace(average=mesh_lib.put(self._start["params"], everywhere))
+        return ReinforceState(train, [self._start])
 
     def iterate(self, state: ReinforceState) -> Iterator[ReinforceEvent]:
         """Run one iteration on `state`, in place. The state is whole, and may be saved, when

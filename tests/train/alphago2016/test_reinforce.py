@@ -161,6 +161,16 @@ def test_games_that_do_not_divide_over_the_devices_are_refused_before_any_is_pla
         Reinforce(config, make_mesh(jax.devices()[:2]), start, 2)
 
 
+def test_averaged_parameters_begin_with_those_of_the_policy_too(start):
+    learner = dataclasses.replace(CONFIG.learner, average_decay=0.9)
+    loop = Reinforce(dataclasses.replace(CONFIG, learner=learner), make_mesh(), start, 2)
+    state = loop.fresh_state()
+    jax.tree.map(np.testing.assert_array_equal, state.train.variables["params"], start["params"])
+    for _ in loop.iterate(state):
+        pass
+    assert int(state.train.step) == 1
+
+
 def test_the_pool_grows_and_its_members_are_players(whole, start):
     rows = [json.loads(line) for line in (whole / "run" / "metrics.jsonl").read_text().splitlines()]
     assert [row["pool"] for row in rows] == [1, 2, 2, 3]
