@@ -23,7 +23,8 @@ class EvaluationConfig:
     gate_win_rate: float = 0.55
     """The new player replaces the best one above this win rate (AGZ: 55%)."""
     every: int = 10
-    """Iterations between evaluations (AGZ: one per 1,000 training steps); 0 is never."""
+    """Iterations between evaluations (AGZ: one per 1,000 training steps); 0 is never, which a gate
+    does not allow."""
     validation_positions: int = 10_000
     """Positions of `records`, or of the validation split in learning from records, that are
     predicted in an evaluation."""

@@ -23,7 +23,7 @@ def on_other_boards(config: Config) -> dict[int, Config]:
     """Return the settings of self-play on a run's other boards, by size; without evaluations."""
     if not isinstance(config.game, GoConfig):
         return {}
-    evaluation = dataclasses.replace(config.evaluation, every=0, records=None)
+    evaluation = dataclasses.replace(config.evaluation, gate=False, every=0, records=None)
     return {
         size: dataclasses.replace(config, game=config.game.on_board(size), evaluation=evaluation)
         for size in config.game.size_shares(0)

@@ -149,6 +149,12 @@ class Loop:
                 "threshold is calibrated, and nobody would ever resign; switch resignation off "
                 "(--selfplay.no-resign)"
             )
+        if config.evaluation.gate and config.evaluation.every == 0:
+            raise ValueError(
+                "evaluation.every 0 with evaluation.gate: no match would ever replace the first "
+                "player, and all games would be its own; switch the gate off, too "
+                "(--evaluation.no-gate)"
+            )
         self.programs = Programs(config, mesh)
         self.game, self.network = self.programs.game, self.programs.network
         self.start_states = self._start_states()

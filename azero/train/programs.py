@@ -112,10 +112,11 @@ class Programs:
         if moves == 0 and evaluation.random_plies == 0 and not turns:
             why = f"{game.name} without random symmetries"
             why = "evaluation.average-symmetries" if averages else why
+            ungated = "--evaluation.no-gate " if evaluation.gate else ""
             raise ValueError(
                 f"with {why} and evaluation.temperature-moves 0, all {self.match_games} games of a "
                 "match would be the same: begin with random moves (--evaluation.random-plies 4), "
-                "or play no matches (--evaluation.every 0)"
+                f"or play no matches ({ungated}--evaluation.every 0)"
             )
         self._openings(1, 0)  # refused here, not when the match is due
         settings = match_settings(self.config)

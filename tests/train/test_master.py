@@ -40,7 +40,7 @@ def test_self_play_starts_from_a_supervised_network_and_its_games_are_learned_fr
     config = dataclasses.replace(
         config,
         game=config.game.replace(max_moves=20),
-        evaluation=dataclasses.replace(config.evaluation, every=0),
+        evaluation=dataclasses.replace(config.evaluation, gate=False, every=0),
         learner=dataclasses.replace(config.learner, learning_rate=((0, 0.0),), l2=0.0),
     )
     run = tmp_path / "master"

@@ -90,7 +90,7 @@ def test_two_iterations_of_every_experiment(name, tmp_path):
         # Matches compile for long; one experiment of Go shows them, and tic-tac-toe below plays
         # with and without the gate.
         config = dataclasses.replace(
-            config, evaluation=dataclasses.replace(config.evaluation, every=0)
+            config, evaluation=dataclasses.replace(config.evaluation, gate=False, every=0)
         )
     assert quiet_run(name, tiny(config), tmp_path) == 0
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
@@ -381,8 +381,18 @@ def test_a_match_that_would_be_one_game_many_times_is_refused_before_the_first_i
     with pytest.raises(
         ValueError,
         match=r"evaluation.average-symmetries and evaluation.temperature-moves 0, all 10 games of "
-        r"a match would be the same",
+        r"a match would be the same: .* \(--evaluation.no-gate --evaluation.every 0\)",
     ):
+        quiet_run("tictactoe", config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_gate_without_matches_is_refused_because_only_the_first_network_would_ever_play(
+    tmp_path,
+):
+    config = gated()
+    config = dataclasses.replace(config, evaluation=dataclasses.replace(config.evaluation, every=0))
+    with pytest.raises(ValueError, match=r"evaluation.every 0 .*--evaluation.no-gate"):
         quiet_run("tictactoe", config, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
