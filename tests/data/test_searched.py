@@ -113,6 +113,24 @@ def test_games_won_by_points_have_a_winner(run, tmp_path):
     assert ends == {"won", "lost"}
 
 
+@pytest.mark.parametrize("name", ["go", "chess", "shogi"])
+def test_a_position_in_which_a_player_resigned_is_shown_without_a_move(name, tmp_path):
+    filters = Filters(size=(5,)) if name == "go" else Filters(name)
+    dataset = Dataset.create(tmp_path, filters, Fractions(), has_searches=True)
+    game = dataset.game()
+    games = games_of(0, np.random.default_rng(0), game.frame_words)
+    start = np.asarray(game.pack_frame(game.init()))
+    games = games._replace(
+        frame=np.tile(start, (len(games.action), 1)),
+        action=np.full(len(games.action), -1, np.int16),
+        is_target=np.ones(len(games.action), bool),
+    )
+    positions = pack_positions(games, policy_room(game))
+    dataset.append_packed("train", positions, pack_games(games), ["a game"] * GAMES)
+    drawn = [draw_position(dataset, "train", np.random.default_rng(seed)) for seed in range(4)]
+    assert all(", to play after" in text for text in drawn)
+
+
 def test_the_newest_games_alone(run, tmp_path):
     workdir, played = run
     assert export_searches(workdir, tmp_path / "out", last=GAMES + 3) == GAMES + 3

@@ -81,7 +81,8 @@ def _problem(record: PgnGame, line: Line) -> str:
 
 def _describe(game: Chess, rows: HostArray, place: int) -> tuple[str, str]:
     board = board_of_frame(rows[place]["frame"])
-    return format_diagram(board), format_san(board, int(rows[place]["action"]))
+    action = int(rows[place]["action"])
+    return format_diagram(board), format_san(board, action) if action >= 0 else ""
 
 
 FORMAT = RecordFormat(SUFFIXES, read_moves, _estimate, _key, _replay, _describe, ("White", "Black"))

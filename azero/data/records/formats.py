@@ -71,7 +71,8 @@ class RecordFormat:
     replay: Callable[[Any, Sequence[Any]], list[Replayed]]
     """(rules, up to GROUP records) -> the games, replayed in one batch."""
     describe: Callable[[Any, HostArray, int], tuple[str, str]]
-    """(rules, rows [T] of whole games, place) -> that position and its move (D4) as text."""
+    """(rules, rows [T] of whole games, place) -> that position and its move (D4) as text, which is
+    empty where none was played."""
     sides: tuple[str, str] = ("Black", "White")
     """The first and the second mover."""
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from azero.data.records.formats import GROUP, MOVES_PER_CALL, RecordFormat, Replayed
 from azero.data.records.identity import game_key
-from azero.data.shard import is_target
 from azero.games.go.replaying import NO_MOVE, boards_of, broken_rule, replay_moves, start_states
 from azero.games.go.rules import Go
 from azero.games.go.sgf import SUFFIXES, GameRecord, estimate_games, read_games
@@ -77,11 +76,10 @@ def _first_forbidden(game: Go, record: GameRecord, frames: HostArray, legal: Hos
 def _describe(game: Go, rows: HostArray, place: int) -> tuple[str, str]:
     row = rows[place]
     board = boards_of(row["frame"], game.num_points).reshape(game.board_shape)
-    is_played = bool(is_target(rows)[place])
-    last = int(rows[place - 1]["action"]) if row["ply"] and is_played else game.num_points
+    last = int(rows[place - 1]["action"]) if row["ply"] else -1
     return (
-        format_diagram(board, last if last < game.num_points else None),
-        format_vertex(int(row["action"]), game.board_shape) if is_played else "",
+        format_diagram(board, last if 0 <= last < game.num_points else None),
+        format_vertex(int(row["action"]), game.board_shape) if row["action"] >= 0 else "",
     )
 
 

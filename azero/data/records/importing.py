@@ -25,7 +25,7 @@ from azero.data.records.formats import format_of
 from azero.data.records.human import LEFT_OUT, find_records, import_games
 from azero.data.records.recorded import SLOTS, ImportTally
 from azero.data.records.requests import ImportRequest, ShowRequest
-from azero.data.shard import is_target, read_shard, shard_path
+from azero.data.shard import read_shard, shard_path
 
 SHOWN_PROBLEMS = 20
 """Most unreadable games and files that are printed; `left-out.tsv` names all."""
@@ -131,7 +131,7 @@ def draw_position(dataset: Dataset, split: str, random: np.random.Generator) -> 
     form = format_of(dataset.filters.game)
     diagram, move = form.describe(game, rows, place)
     colour = form.sides[int(row["to_play"])]
-    if is_target(rows)[place]:
+    if row["action"] >= 0:
         played = f"{colour} played {move} as move {row['ply'] + 1} of {games['length'][number]}"
     else:
         played = f"{colour}, to play after {row['ply']} moves,"

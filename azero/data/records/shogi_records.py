@@ -69,7 +69,8 @@ def _problem(record: ShogiGame, line: Line) -> str:
 
 def _describe(game: Shogi, rows: HostArray, place: int) -> tuple[str, str]:
     board = board_of_frame(rows[place]["frame"])
-    return format_diagram(board), format_usi(board, int(rows[place]["action"]))
+    action = int(rows[place]["action"])
+    return format_diagram(board), format_usi(board, action) if action >= 0 else ""
 
 
 FORMAT = RecordFormat(SUFFIXES, read_moves, _estimate, _key, _replay, _describe)
