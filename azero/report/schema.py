@@ -17,7 +17,8 @@ METRICS = {
     "window_games": "Games in the replay window.",
     "window_positions": "Positions in the replay window.",
     "network_age": "Mean age of the network that started the games, in iterations.",
-    "game_length": "Mean length of the games that ended, in moves.",
+    "game_length": "Mean length of the games that ended, in moves; null, like all shares and means "
+    "of games, where none ended.",
     "first_wins": "Share of the games that the first mover won.",
     "draws": "Share of the games that were drawn.",
     "resigned": "Share of the games that ended by resignation.",

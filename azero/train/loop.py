@@ -272,13 +272,10 @@ class Loop:
         tally = SelfplayTally()
         started = time.monotonic()
         size = draw_size(self.config, state.iteration, state.iteration, [None, *self.others])
-        if size is None:
-            yield from self._play(state, tally)
-        else:
-            board = state.others[size]
-            board.train, board.best = state.train, state.best
-            board.iteration, board.best_iteration = state.iteration, state.best_iteration
-            yield from self.others[size]._play(board, tally)
+        loop, board = (self, state) if size is None else (self.others[size], state.others[size])
+        board.train, board.best = state.train, state.best
+        board.iteration, board.best_iteration = state.iteration, state.best_iteration
+        yield from loop._play(board, tally)
         state.games += tally.games
         state.positions += tally.positions
         played = time.monotonic()
@@ -287,7 +284,12 @@ class Loop:
         yield from self._evaluate(state)
         yield from self.validate(state)
         done = self.finish(state, tally, played - started, learned - played, wait)
-        yield dataclasses.replace(done, board_size=size)
+        yield dataclasses.replace(
+            done,
+            board_size=size,
+            resign_threshold=float(board.resign.threshold),
+            resign_false_positives=board.resign.false_positives(),
+        )
 
     def _play(self, state: RunState, tally: SelfplayTally) -> Iterator[Event]:
         config = self.config.selfplay

@@ -151,10 +151,14 @@ _VERDICTS = {None: "", True: "; it is the new best player", False: "; the best p
 
 def _row(config: Config, event: IterationDone) -> Row:
     """Return an iteration's row of metrics."""
-    tally, games = event.tally, max(event.tally.games, 1)
+    tally = event.tally
+
+    def mean(total: int) -> float | None:
+        return total / tally.games if tally.games else None
+
     speed = tally.positions / event.selfplay_seconds
     resignation = {
-        "resigned": tally.resigned / games,
+        "resigned": mean(tally.resigned),
         "resign_threshold": event.resign_threshold,
         "resign_false_positives": event.resign_false_positives,
     }
@@ -171,10 +175,10 @@ def _row(config: Config, event: IterationDone) -> Row:
         "positions": event.positions,
         "window_games": event.window_games,
         "window_positions": event.window_positions,
-        "first_wins": tally.first_wins / games,
-        "draws": tally.draws / games,
-        "game_length": tally.plies / games,
-        "network_age": tally.ages / games,
+        "first_wins": mean(tally.first_wins),
+        "draws": mean(tally.draws),
+        "game_length": mean(tally.plies),
+        "network_age": mean(tally.ages),
         "selfplay_seconds": event.selfplay_seconds,
         "learn_seconds": event.learner_seconds,
         "wait_seconds": event.learner_wait_seconds,

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 
+import numpy as np
 import pytest
 from small_runs import digests, quiet_run, tiny
 
@@ -84,9 +85,11 @@ def test_going_back_sets_the_games_of_every_board_aside(tmp_path) -> None:
 def test_batches_are_of_one_board_each(tmp_path) -> None:
     loop = Loop(small(), mesh_lib.make_mesh(), tmp_path)
     state = loop.state(loop.fresh_arrays())
+    state.others[3].resign.add(np.full(300, -0.75, np.float32))
     while not all(board.replay.count_positions() for board in state.every_board):
-        for _ in loop.iterate(state):
-            pass
+        *_, done = loop.iterate(state)
+        board = state if done.board_size is None else state.others[3]
+        assert done.resign_threshold == board.resign.threshold
     seen = collections.Counter()
     with loop._batches(state, 40) as batches:
         for chosen, samples in batches:

@@ -387,6 +387,17 @@ def test_a_match_that_would_be_one_game_many_times_is_refused_before_the_first_i
     assert not (tmp_path / "run").exists()
 
 
+def test_an_iteration_in_which_no_game_ends_has_no_shares_of_games(tmp_path, without_reports):
+    config = tictactoe(iterations=1)
+    short = dataclasses.replace(
+        config.selfplay, moves_per_dispatch=2, dispatches_per_iteration=1, resign_min_games=50
+    )
+    assert quiet_run("tictactoe", dataclasses.replace(config, selfplay=short), tmp_path) == 0
+    (row,) = read_rows(tmp_path / "metrics.jsonl")
+    names = ("first_wins", "draws", "resigned", "game_length", "network_age")
+    assert row["games"] == 0 and {row[name] for name in names} == {None}
+
+
 def test_a_gate_without_matches_is_refused_because_only_the_first_network_would_ever_play(
     tmp_path,
 ):
