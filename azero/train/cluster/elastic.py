@@ -42,9 +42,9 @@ workers."""
 class WorkerPool(Protocol):
     """Workers, whose number may change at any time, as the learner sees them."""
 
-    def publish(self, iteration: int, variables: PyTree, threshold: float) -> None:
+    def publish(self, iteration: int, variables: PyTree, threshold: float, done: int) -> None:
         """Make every dispatch that starts from now on use `variables`, the player of `iteration`,
-        and resign below `threshold`."""
+        resign below `threshold`, and search as after the run's `done` iterations."""
         ...
 
     def receive(self, timeout: float) -> Games | None:
@@ -104,10 +104,10 @@ class Worker:
         self._iteration = -1
         self._params: PyTree = None
 
-    def play(self, iteration: int, variables: PyTree, threshold: float) -> Games:
-        """Play one dispatch of all games with the player of `iteration`; return the games that
-        ended in it."""
-        selfplay = self._programs.selfplay_at(iteration)
+    def play(self, iteration: int, variables: PyTree, threshold: float, done: int) -> Games:
+        """Play one dispatch of all games with the player of `iteration`, which under a gate is
+        below the run's `done` iterations; return the games that ended in it."""
+        selfplay = self._programs.selfplay_at(done)
         if iteration != self._iteration:
             self._params, self._iteration = self._programs.fold(variables), iteration
             self._carry = self._carry._replace(kept=None)  # frees them before new ones are made
@@ -167,7 +167,7 @@ class Elastic:
         so those of games lost with a worker never do.
         """
         threshold = state.resign.threshold if self._loop.config.selfplay.resign else NEVER
-        self._pool.publish(state.player_iteration, state.player, threshold)
+        self._pool.publish(state.player_iteration, state.player, threshold, state.iteration)
         shown = ""
         while self._surplus < self._quota and not self._should_stop():
             if shown != (shown := self._pool.describe()):

@@ -63,9 +63,9 @@ class Host:
             f"{devices[0].device_kind}"
         )
 
-    def play(self, iteration: int, variables: PyTree, threshold: float) -> Games:
+    def play(self, iteration: int, variables: PyTree, threshold: float, done: int) -> Games:
         """See `Worker.play`."""
-        return self._worker.play(iteration, variables, threshold)
+        return self._worker.play(iteration, variables, threshold, done)
 
     def match(self, iteration: int, current: PyTree, opponent: PyTree) -> MatchResult:
         """See `Worker.match`."""

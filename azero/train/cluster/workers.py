@@ -63,7 +63,7 @@ class RayWorkerPool:
         self._published: tuple[int, Any] | None = None
         # The attributes below are shared by the two threads and guarded by this condition.
         self._changed = threading.Condition()
-        self._orders: tuple[int, Any, float] | None = None
+        self._orders: tuple[int, Any, float, int] | None = None
         self._match: tuple[int, Any, Any] | None = None
         self._games: deque[Games] = deque()
         self._waiting = 0
@@ -74,12 +74,12 @@ class RayWorkerPool:
         self._thread = threading.Thread(target=self._run, name="workers", daemon=True)
         self._thread.start()
 
-    def publish(self, iteration: int, variables: PyTree, threshold: float) -> None:
+    def publish(self, iteration: int, variables: PyTree, threshold: float, done: int) -> None:
         """See `WorkerPool.publish`."""
         if self._published is None or self._published[0] != iteration:
             self._published = (iteration, ray.put(jax.device_get(variables)))
         with self._changed:
-            self._orders = (*self._published, threshold)
+            self._orders = (*self._published, threshold, done)
 
     def receive(self, timeout: float) -> Games | None:
         """See `WorkerPool.receive`."""

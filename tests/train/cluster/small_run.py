@@ -67,12 +67,12 @@ class LocalWorkerPool:
     def __init__(self, workers: list[Worker]) -> None:
         self.workers = workers
         self.dispatches = 0
-        self.orders: tuple[int, PyTree, float] | None = None
+        self.orders: tuple[int, PyTree, float, int] | None = None
         self.challenges: list[Challenge] = []
         self.open: Challenge | None = None
 
-    def publish(self, iteration: int, variables: PyTree, threshold: float) -> None:
-        self.orders = (iteration, jax.device_get(variables), threshold)
+    def publish(self, iteration: int, variables: PyTree, threshold: float, done: int) -> None:
+        self.orders = (iteration, jax.device_get(variables), threshold, done)
 
     def receive(self, timeout: float) -> Games | None:
         worker = self.workers[self.dispatches % len(self.workers)]

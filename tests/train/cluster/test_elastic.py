@@ -71,7 +71,7 @@ def never() -> bool:
 
 def test_a_worker_sends_whole_games_and_the_networks_that_played_them(loop, workers):
     variables = jax.device_get(loop.learner.init(jax.random.key(0)).variables)
-    collected = [workers[0].play(iteration, variables, -2.0) for iteration in range(6)]
+    collected = [workers[0].play(iteration, variables, -2.0, iteration) for iteration in range(6)]
     for iteration, games in enumerate(collected):
         assert set(games.network[:, 1].tolist()) <= {iteration}
         # Tic-tac-toe takes 5 moves or more, a dispatch is 4: no game is one network's alone.
@@ -92,12 +92,12 @@ def test_a_worker_sends_whole_games_and_the_networks_that_played_them(loop, work
 def test_draws_belong_to_the_worker(loop, workers):
     variables = jax.device_get(loop.learner.init(jax.random.key(0)).variables)
     twins = [Worker(small(), None, jax.default_backend(), 3, number) for number in (7, 7)]
-    first, again = ([twin.play(0, variables, -2.0) for _ in range(3)] for twin in twins)
+    first, again = ([twin.play(0, variables, -2.0, 0) for _ in range(3)] for twin in twins)
     for one, two in zip(first, again, strict=True):
         np.testing.assert_array_equal(one.action, two.action)
     assert not np.array_equal(
         np.concatenate([games.action for games in first]),
-        workers[1].play(0, variables, -2.0).action,
+        workers[1].play(0, variables, -2.0, 0).action,
     )
 
 
@@ -157,7 +157,13 @@ def test_a_request_to_stop_ends_the_iteration_with_the_games_that_have_come(
 
 
 @pytest.mark.parametrize("win_rate", [0.0, 0.99])
-def test_the_gate_decides_while_learning_goes_on(win_rate, loop, workers, tmp_path):
+def test_the_gate_decides_while_learning_goes_on(win_rate, loop, workers, tmp_path, monkeypatch):
+    asked: list[int] = []
+    for worker in workers:
+        find = worker._programs.selfplay_at
+        monkeypatch.setattr(
+            worker._programs, "selfplay_at", lambda n, find=find: (asked.append(n), find(n))[1]
+        )
     gated = other(loop, with_evaluation(loop.config, every=2, gate=True, win_rate=win_rate))
     gated = other(
         gated,
@@ -186,6 +192,7 @@ def test_the_gate_decides_while_learning_goes_on(win_rate, loop, workers, tmp_pa
         0,
         2 if 2 in promoted else 0,
     ]
+    assert set(asked) == set(range(5)), "simulations follow the run, not the best player"
     if win_rate == 0.99:
         assert not promoted
     _, games = stored(state.replay, loop.game)
