@@ -11,6 +11,7 @@ function of (seed, iteration), so a run that is continued repeats what an unbrok
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -154,9 +155,11 @@ class Reinforce:
         """Return the state before the first iteration."""
         train = self.learner.init(jax.random.key(self.config.run.seed))
         everywhere = mesh_lib.replicated(self.mesh)
-        train = train.replace(params=mesh_lib.put(self._start["params"], everywhere))
+        params = mesh_lib.put(self._start["params"], everywhere)
+        train = dataclasses.replace(train, params=params)
         if train.average is not None:
-            train = train.replace(average=mesh_lib.put(self._start["params"], everywhere))
+            average = mesh_lib.put(self._start["params"], everywhere)
+            train = dataclasses.replace(train, average=average)
         return ReinforceState(train, [self._start])
 
     def iterate(self, state: ReinforceState) -> Iterator[ReinforceEvent]:
