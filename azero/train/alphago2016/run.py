@@ -42,6 +42,8 @@ from azero.train.stopping import end_with_status
 
 MEASURES = {**TABLES, **FIGURES, "lee": iterate_value_networks}
 """Measuring stages by name."""
+_PREDICTING = ("prediction", "value-error", "planes", "filters", "overfitting", "strength")
+"""Stages that predict as many held-out positions as `evaluation` says."""
 
 
 @dataclass(frozen=True)
@@ -215,6 +217,8 @@ def _settings_of(settings: AlphaGoConfig, name: str) -> Any:
         facts |= {"value": settings.value, "value_data": settings.value_data}
     if name == "filters":
         facts["filters"] = settings.filters
+    if name in _PREDICTING:
+        facts["validation_positions"] = settings.evaluation.validation_positions
     return {
         key: to_dict(value) if dataclasses.is_dataclass(value) else to_plain(value)
         for key, value in facts.items()

@@ -208,9 +208,14 @@ def test_a_stage_that_is_done_is_not_done_again(pretended, tmp_path, monkeypatch
     )
     assert alphago.run(TINY, longer, tmp_path, None, DEFAULT, quiet()) == 0
     assert ran == ["policy"], "what has other settings goes on"
+    ran.clear()
+    evaluation = dataclasses.replace(longer.evaluation, validation_positions=64)
+    longer = dataclasses.replace(longer, evaluation=evaluation)
+    assert alphago.run(TINY, longer, tmp_path, None, DEFAULT, quiet()) == 0
+    assert ran == ["prediction", "value-error"], "they measure more positions"
     (tmp_path / "tree").rmdir()
     alphago.run(TINY, longer, tmp_path, None, DEFAULT, quiet())
-    assert ran == ["policy", "tree"], "what is gone is made again"
+    assert ran[2:] == ["tree"], "what is gone is made again"
     page = (tmp_path / REPORT).read_text()
     assert (
         all(STAGES[name].title in page for name in DEFAULT)
