@@ -39,8 +39,8 @@ class SearchConfig(Kind):
     random_symmetry: bool = True
     """Evaluate every leaf in a random symmetry (AGZ: yes; AZ: no)."""
     edge_width: int | None = None
-    """Edges of a node, for the moves with the highest priors. None is as many as a position of the
-    game can have, so that no move is left out."""
+    """Edges of a node, for the moves with the highest priors; mctx has all moves, whatever this
+    is. None is as many as a position of the game can have, so that no move is left out."""
     max_depth: int | None = None
     """Longest path from the root; None is no limit other than the number of simulations."""
 

@@ -102,7 +102,8 @@ def make_mctx_puct(config: PuctConfig, game: Game, leaf: LeafFn) -> SearchFn:
         action = jnp.argmax(edges.visits + 0.5 * priors, axis=-1).astype(jnp.int32)
         visits = puct.unforced_visits(config, edges, action)
         weights = visits / jnp.sum(visits, axis=-1, keepdims=True)
-        return read_output(tree, action, weights)._replace(visits=visits.astype(jnp.int32))
+        output = read_output(tree, action, weights, jax.nn.softmax(logits, axis=-1))
+        return output._replace(visits=visits.astype(jnp.int32))
 
     return search
 
@@ -136,14 +137,16 @@ def make_mctx_gumbel(config: GumbelConfig, game: Game, leaf: LeafFn) -> SearchFn
             max_num_considered_actions=min(config.max_considered, game.num_actions),
             gumbel_scale=config.gumbel_scale,
         )
-        return read_output(
-            policy.search_tree, policy.action, jnp.where(legal_mask, policy.action_weights, 0.0)
-        )
+        weights = jnp.where(legal_mask, policy.action_weights, 0.0)
+        prior = jax.nn.softmax(logits, axis=-1)
+        return read_output(policy.search_tree, policy.action, weights, prior)
 
     return search
 
 
-def read_output(tree: Any, action: Array, weights: Array) -> SearchOutput:
+def read_output(
+    tree: Any, action: Array, weights: Array, prior: Array | None = None
+) -> SearchOutput:
     """Return the `SearchOutput` of an mctx tree."""
     summary = tree.summary()
     edges = jax.vmap(edges_of, in_axes=(0, None))(tree, tree.ROOT_INDEX)
@@ -154,4 +157,5 @@ def read_output(tree: Any, action: Array, weights: Array) -> SearchOutput:
         summary.value,
         best_child_value(edges, action),
         tree,
+        prior,
     )

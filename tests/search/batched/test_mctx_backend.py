@@ -42,6 +42,7 @@ def test_same_visits_as_ours(form: Any, changes: dict[str, Any]) -> None:
     np.testing.assert_array_equal(ours.visits, theirs.visits)
     np.testing.assert_array_equal(ours.weights, theirs.weights)
     np.testing.assert_array_equal(ours.action, theirs.action)
+    np.testing.assert_array_equal(ours.prior, theirs.prior)
     np.testing.assert_allclose(ours.value, theirs.value, atol=1e-5)
     np.testing.assert_allclose(ours.best_child_value, theirs.best_child_value, atol=1e-5)
 
@@ -77,6 +78,8 @@ def test_finds_a_win_through_mctx(name: Any) -> None:
     assert int(out.action[0]) == 2
     assert float(out.best_child_value[0]) == 1.0
     assert (np.asarray(out.weights[0])[[0, 1, 3, 4]] == 0.0).all()
+    is_taken = np.isin(np.arange(9), [0, 1, 3, 4])
+    np.testing.assert_allclose(out.prior[0], np.where(is_taken, 0.0, 0.2), atol=1e-6)
 
 
 def test_mctx_refuses_what_its_tree_cannot_do() -> None:
