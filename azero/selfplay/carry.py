@@ -36,12 +36,14 @@ class Carry(NamedTuple):
 
 
 def first_games(
-    config: SelfplayConfig, game: Game, key: Array, count: int, starts: PyTree = None
+    config: SelfplayConfig, game: Game, key: Array, count: int, num_games: int, starts: PyTree
 ) -> Carry:
-    """Return the games of a device before the first move of a run."""
+    """Return the games of a device before the first move of a run. Those from `num_games` on do not
+    count for the threshold of resignation."""
     carry = new_games(config, game, key, count, starts)
     nothing = Pool(carry.states, jnp.zeros(count, bool))
     return carry._replace(
+        can_resign=carry.can_resign | (jnp.arange(count) >= num_games),
         archive=None if config.archive == "none" else Archive(nothing, carry.states),
         resigned=nothing if config.played_on_games else None,
     )

@@ -88,7 +88,8 @@ def make_selfplay(
 
     def init(key: Array, starts: PyTree) -> Carry:
         local_key = jax.random.fold_in(key, jax.lax.axis_index(axis))
-        return first_games(config, game, local_key, config.num_slots // mesh.size, starts)
+        count = config.num_slots // mesh.size
+        return first_games(config, game, local_key, count, local_games, starts)
 
     def play(
         params: PyTree, carry: Carry, key: Array, threshold: Array, starts: PyTree

@@ -83,7 +83,7 @@ def test_games_begin_with_positions_of_earlier_ones(archive):
 
 def test_resigned_games_are_played_on_by_the_cheap_search():
     config = SelfplayConfig(
-        num_games=16, played_on_games=4, moves_per_dispatch=12, resign=True, resign_disabled=0.25
+        num_games=16, played_on_games=4, moves_per_dispatch=12, resign=True, resign_disabled=0.5
     )
     chunks, _ = play(config, devices=2)
     chunk = type(chunks[0])(*(np.concatenate(column) for column in zip(*chunks, strict=True)))
@@ -95,7 +95,7 @@ def test_resigned_games_are_played_on_by_the_cheap_search():
     assert not chunk.can_resign[:, main].all(), "some are played out, for the threshold"
     begun = np.zeros_like(chunk.finished)
     begun[1:] = chunk.finished[:-1]
-    assert chunk.can_resign[begun.cumsum(axis=0) > 0].all() or chunk.can_resign[:, others][9:].all()
+    assert chunk.can_resign[:, others].all(), "what they are searched with is not the threshold's"
     given_up = set(frames(chunk, chunk.resigned))
     starts = frames(chunk, begun & others[None])
     assert len(starts) > 10 and set(starts) <= given_up
