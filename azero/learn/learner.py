@@ -26,7 +26,7 @@ from azero.learn.losses import Losses, batch_losses, outcome_target, reinforce_l
 from azero.learn.metrics import Metrics, step_metrics
 from azero.learn.optimiser import make_optimiser, make_penalty, make_schedule
 from azero.learn.settings import LearnerConfig
-from azero.mesh import batch_sharded, check_divides, replicated
+from azero.mesh import batch_sharded, check_divides, put, replicated
 from azero.networks.network import Network, Outputs
 from azero.types import Array, PyTree
 
@@ -55,6 +55,12 @@ class TrainState:
         """The variables of the player, as `Network.apply` and `Network.fold` take them."""
         params = self.params if self.average is None else self.average
         return {"params": params, "batch_stats": self.batch_stats}
+
+    def starting_with(self, variables: PyTree, mesh: Mesh) -> TrainState:
+        """Return this state, before its first step, with the variables of another network."""
+        placed, params = (put(part, replicated(mesh)) for part in (variables, variables["params"]))
+        average = None if self.average is None else params
+        return dataclasses.replace(self, **placed, average=average)
 
 
 LossFn = Callable[[LearnerConfig, Outputs, Batch], Losses]

@@ -180,10 +180,7 @@ def _with_first_network(arrays: dict[str, PyTree], loop: Loop) -> dict[str, PyTr
             f"does not fit this run's: {name} has the shape {other.get(name, 'of no parameter')} "
             f"there and {own.get(name, 'of no parameter')} here"
         )
-    everywhere = mesh_lib.replicated(loop.mesh)
-    train = train.replace(**mesh_lib.put(variables, everywhere))
-    if train.average is not None:
-        train = train.replace(average=mesh_lib.put(variables["params"], everywhere))
+    train = train.starting_with(variables, loop.mesh)
     arrays = {**arrays, "train": train}
     for name in arrays.keys() & {"best", "rival"}:
         arrays[name] = loop.copy_variables(train)

@@ -11,7 +11,6 @@ function of (seed, iteration), so a run that is continued repeats what an unbrok
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -154,13 +153,7 @@ class Reinforce:
     def fresh_state(self) -> ReinforceState:
         """Return the state before the first iteration."""
         train = self.learner.init(jax.random.key(self.config.run.seed))
-        everywhere = mesh_lib.replicated(self.mesh)
-        params = mesh_lib.put(self._start["params"], everywhere)
-        train = dataclasses.replace(train, params=params)
-        if train.average is not None:
-            average = mesh_lib.put(self._start["params"], everywhere)
-            train = dataclasses.replace(train, average=average)
-        return ReinforceState(train, [self._start])
+        return ReinforceState(train.starting_with(self._start, self.mesh), [self._start])
 
     def iterate(self, state: ReinforceState) -> Iterator[ReinforceEvent]:
         """Run one iteration on `state`, in place. The state is whole, and may be saved, when
