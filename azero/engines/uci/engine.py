@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 import traceback
@@ -37,6 +38,9 @@ READY_SECONDS = 8.0
 """The longest that the first `isready` waits for the network; some programs wait ten seconds."""
 PROGRESS_SECONDS = 0.5
 """Time between two reports of a search."""
+DEPTH_VISITS = 1000
+"""Visits for each move of `go depth` after which the search also ends if its best line ends the
+game; a choice."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -342,7 +346,13 @@ class UciEngine(ServedGame["MoveGame"]):
         names = LineNames(self.game.notation, position)
 
         def report(analysis: Analysis) -> None:
-            search.depth = analysis.depth
+            # Descents that end with the game get no longer, however many there are.
+            is_deepest = (
+                request.depth is not None
+                and analysis.visits >= DEPTH_VISITS * request.depth
+                and _ends_game(position, analysis)
+            )
+            search.depth = math.inf if is_deepest else analysis.depth
             shown = analysis.moves[: self.options[MULTI_PV]]
             scores = self._scores(position, shown)
             for order, score in enumerate(scores, start=1):
@@ -380,6 +390,14 @@ class UciEngine(ServedGame["MoveGame"]):
             "{} wdl {} {} {}".format(score, *win_draw_loss(move.value, draw))
             for score, move, draw in zip(scores, moves, draws, strict=True)
         ]
+
+
+def _ends_game(position: Position, analysis: Analysis) -> bool:
+    """Return whether the best line of an analysis of `position` ends the game."""
+    for action in analysis.moves[0].line if analysis.moves else ():
+        if not position.is_over:
+            position = position.play(action)
+    return position.is_over
 
 
 def _loading_seconds(request: GoRequest) -> float | None:

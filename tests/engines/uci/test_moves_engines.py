@@ -195,6 +195,13 @@ def test_nothing_is_compiled_once_the_game_is_prepared() -> None:
     assert [program._cache_size() for program in programs] == sizes, "a mate takes no time"
 
 
+@pytest.mark.timeout(60)
+def test_a_depth_that_the_game_does_not_have_is_not_waited_for() -> None:
+    engine = MovesInProcess("chess", visits=None)
+    engine.ask("position fen 7k/8/8/8/8/8/6q1/7K w - - 0 1")
+    assert "bestmove h1g2" in engine.ask("go depth 1"), "the capture draws, and no move follows"
+
+
 def test_memory_and_resignation_are_options() -> None:
     engine = MovesInProcess("shogi", value=-0.9)
     engine.ask("setoption name USI_Hash value 7\ngo nodes 1")
