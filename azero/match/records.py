@@ -19,7 +19,7 @@ from azero.games.go.sgf_write import Note, format_game, format_result, rules_nam
 from azero.games.go.text import format_vertex
 from azero.games.settings import GameConfig
 from azero.games.shogi import entering
-from azero.games.shogi.csa import format_csa
+from azero.games.shogi.csa import format_csa, resignation
 from azero.games.shogi.csa import format_move as format_csa_move
 from azero.games.shogi.rules import Shogi
 from azero.games.shogi.sfen import START as SHOGI_START
@@ -159,7 +159,7 @@ def csa_ending(game: MatchGame, rules: Game) -> str:
     if game.failed:
         return "%TIME_UP" if ON_TIME in game.ending else loser
     if game.ending != PLAYED_OUT:
-        return "%TORYO"
+        return resignation(game.start or SHOGI_START, len(game.actions), game.rewards[0] > 0)
     if game.reward == 0:
         return "%MAX_MOVES" if len(game.actions) >= rules.max_moves else "%SENNICHITE"
     board: ShogiBoard = board_of_sfen(game.start or SHOGI_START)

@@ -131,11 +131,13 @@ def test_endings_of_shogi_in_csa() -> None:
         and around.is_over
         and ending(around.actions, 0.0) == "%SENNICHITE"
     )
-    assert (
-        ending(mate.actions[:4], 1.0, "b resigns") == "%TORYO"
-        and ending(mate.actions[:4], 1.0) == "%-ILLEGAL_ACTION"
-    ), "perpetual check"
+    assert ending(mate.actions[:4], 1.0) == "%-ILLEGAL_ACTION", "perpetual check"
     assert ending(mate.actions[:4], -1.0, "a: crashed", "a") == "%+ILLEGAL_ACTION"
+    given_up = (
+        ending(mate.actions[:4], 1.0, "b resigns"),
+        ending(mate.actions[:3], 1.0, "b resigns"),
+    )
+    assert given_up == ("%-ILLEGAL_ACTION", "%TORYO"), "%TORYO is of the side to move"
 
 
 @pytest.mark.parametrize(
@@ -299,9 +301,9 @@ def test_positions_that_have_no_stronger_side_are_named(tmp_path: Path) -> None:
             "shogi",
             "",
             ("7g7f", "3c3d"),
-            "b resigns",
+            "a resigns",
             "+7776FU 'value -0.250, visits 64, line +7776FU -3334FU -3334FU 'value "
-            "+1.000, b resigns %TORYO",
+            "+1.000, a resigns %TORYO",
         ),
     ],
 )
@@ -313,8 +315,9 @@ def test_records_say_what_players_thought(
     first = position.parse_action(moves[0])
     second = position.play(first).parse_action(moves[1])
     decisions = (Decision(first, -0.25, 64, (first, second)), Decision(second, 1.0))
+    reward = -1.0 if ending == "a resigns" else 1.0
     played = MatchGame(
-        1, None, True, 1.0, (first, second), 0, ending, start=start, decisions=decisions
+        1, None, True, reward, (first, second), 0, ending, start=start, decisions=decisions
     )
     suffix, write = RECORDS[name]
     text = write(played, GameConfig.kind(name)(), game, ("a", "b"))

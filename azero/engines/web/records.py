@@ -89,11 +89,14 @@ def _read_shogi(
 
 
 def _special_move(game: ShogiGame) -> str:
-    """Return the special move of CSA that ends a game; empty if its record has no ending."""
-    if game.ending == "反則勝ち":  # of the side to move
-        return "%-ILLEGAL_ACTION" if game.winner == "black" else "%+ILLEGAL_ACTION"
+    """Return the special move of CSA that ends a game; empty if its record has no ending, and that
+    of a resignation where it names the winner alone."""
     ending = kif.SPECIAL_MOVES.get(game.ending, game.ending)
-    return ending if ending.startswith("%") else ""
+    if ending.startswith("%"):
+        return ending
+    if game.winner in ("black", "white"):
+        return csa.resignation(game.sfen, len(game.actions), game.winner == "black")
+    return ""
 
 
 _READERS: dict[str, Callable[[str, bytes], Record]] = {

@@ -248,6 +248,15 @@ def format_csa(
     return "\n".join([*lines, *([ending] if ending else []), ""])
 
 
+def resignation(sfen: str, num_moves: int, black_wins: bool) -> str:
+    """Return the special move by which the loser gives up `num_moves` moves after the position
+    `sfen`. %TORYO is that of the side to move; the other side has none but that of a foul."""
+    is_white = board_of_sfen(sfen).is_white != (num_moves % 2 == 1)
+    if is_white == black_wins:
+        return "%TORYO"
+    return "%-ILLEGAL_ACTION" if black_wins else "%+ILLEGAL_ACTION"
+
+
 def _cell(piece: str) -> str:
     code = LETTERS.index(piece[-1].upper()) + (PROMOTED if piece[0] == "+" else 0)
     return ("+" if piece[-1].isupper() else "-") + PIECES[code]

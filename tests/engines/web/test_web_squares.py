@@ -211,6 +211,8 @@ KIF = "手合割：平手\n   1 ７六歩(77)\n   2 ３四歩(33)\n   3 "
         ("x.kif", KIF + "投了\n", "%TORYO"),
         ("x.kif", KIF + "反則勝ち\n", "%-ILLEGAL_ACTION"),
         ("x.kif", KIF + "千日手\n", "%SENNICHITE"),
+        ("x.ki2", "▲７六歩 △３四歩\nまで2手で後手の勝ち\n", "%TORYO"),
+        ("x.ki2", "▲７六歩 △３四歩\nまで2手で先手の勝ち\n", "%-ILLEGAL_ACTION"),
     ],
 )
 def test_the_result_of_a_record_of_shogi_is_a_special_move(name, text, ending) -> None:
