@@ -114,7 +114,8 @@ class Terminal:
 
     def _play(self, text: str) -> None:
         if self._is_over:
-            raise ValueError("the game is over: undo, save FILE or quit")
+            save = ", save FILE" if isinstance(self._session.game, Go) else ""
+            raise ValueError(f"the game is over: undo{save} or quit")
         try:
             action = self._position.parse_action(text)
         except ValueError as error:

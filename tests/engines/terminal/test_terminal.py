@@ -148,7 +148,7 @@ def test_a_side_is_chosen_by_its_colour(game: str, colours: str) -> None:
 
 
 def test_chess_is_drawn_as_chess_and_its_sides_have_their_names() -> None:
-    output, session = _play(["help", "e2e4", "resign"], game="chess", human=0)
+    output, session = _play(["help", "e2e4", "resign", "d2d4"], game="chess", human=0)
     assert (
         "You play White against" in output
         and "You resign: Black wins" in output
@@ -156,6 +156,7 @@ def test_chess_is_drawn_as_chess_and_its_sides_have_their_names() -> None:
     )
     assert "\n4 . . . . P . . .\n" in output and output.count("a b c d e f g h") == 3
     assert "b1c3, b1a3 ...   a move" in output and "save FILE" not in output
+    assert "the game is over: undo or quit" in output
 
 
 @pytest.mark.parametrize(
