@@ -284,7 +284,8 @@ def format_pgn(
     there may be fewer than moves."""
     given = dict(tags or {}) | {"Result": result}
     if fen != START:
-        given |= {"SetUp": "1", "FEN": fen}
+        fields = fen.split()
+        given |= {"SetUp": "1", "FEN": " ".join([*fields, *("0", "1")[len(fields) - 4 :]])}
     names = [*ROSTER, *(name for name in given if name not in ROSTER)]
     header = [
         f'[{name} "{_escape(given.get(name, "????.??.??" if name == "Date" else "?"))}"]'

@@ -159,6 +159,14 @@ def test_games_written_and_read_again_by_both() -> None:
     assert len(list(pgn.parse_games("\n\n".join(pieces), "all.pgn"))) == 8
 
 
+@pytest.mark.parametrize("counts", ["", " 3", " 3 7"])
+def test_a_position_is_written_with_its_counts(counts: str) -> None:
+    """Programs and people leave them out, but the tag FEN has six fields (PGN standard, 16.1)."""
+    fen = f"4k3/8/8/8/8/8/8/R3K3 b Q -{counts}"
+    tag = pgn.format_pgn([], fen=fen).split('[FEN "')[1].split('"')[0]
+    assert tag.split() == [*fen.split(), *("0", "1")[len(counts) // 2 :]]
+
+
 ANNOTATED = """\
 % an escaped line
 [Event "A"]
