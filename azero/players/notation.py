@@ -92,17 +92,12 @@ class LineNames:
         return self._boards[actions]
 
 
-def _with_counts(fen: str) -> str:
-    """Return a FEN with its two counts, which people and programs leave out of a position alone."""
-    return f"{fen} 0 1" if len(fen.split()) == 4 else fen
-
-
 NOTATIONS = {
     "chess": MoveNotation(
         protocol="uci",
         keyword="fen",
-        parse_state=lambda game, text: cast(Chess, game).from_fen(_with_counts(text)),
-        parse_board=lambda text: chess_text.board_of_fen(_with_counts(text) if text else Chess.fen),
+        parse_state=lambda game, text: cast(Chess, game).from_fen(text),
+        parse_board=lambda text: chess_text.board_of_fen(text or Chess.fen),
         board_of=chess_text.board_of_state,
         names=lambda board: cast(chess_text.ChessBoard, board).uci,
         format_move=chess_text.format_uci,
