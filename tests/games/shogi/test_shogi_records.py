@@ -200,6 +200,12 @@ KIF_HANDICAP = """手合割：二枚落ち
             "5a5b 2h5h 3c3d",
             "white",
         ),
+        (
+            KIF_HANDICAP.replace("二枚落ち", "左七枚落ち"),
+            "2sgkg3/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+            "5a5b 2h5h 3c3d",
+            "white",
+        ),
     ],
 )
 def test_kif_begins_at_a_diagram_or_a_handicap(text: str, sfen: str, usi: str, winner: str) -> None:
