@@ -20,6 +20,8 @@ RESIGN_MOVES = 10
 """Moves in a row for `UciPlayer`'s resign_score (AZ, methods: -900 centipawns for ten moves)."""
 _OPTION = re.compile(r"option name (.+?) type(?: spin\b.*? min (-?\d+) max (-?\d+))?")
 _SCORE = re.compile(r"\bscore (cp|mate) ([-+]?\d+)")
+_LESSER = re.compile(r"\bmultipv (?!1\b)")
+"""In a line about a move that is not the best."""
 
 
 def _clock_words(clock: Clock, protocol: str) -> str:
@@ -146,7 +148,8 @@ class UciPlayer(ProgramPlayer[ExternalProgram]):
         enough."""
         if self._resign_score is None:
             return False
-        scores = [found for line in lines if (found := _SCORE.search(line))]
+        best = [line for line in lines if not _LESSER.search(line)]
+        scores = [found for line in best if (found := _SCORE.search(line))]
         kind, number = scores[-1].groups() if scores else ("cp", "0")
         is_bad = int(number) <= (-self._resign_score if kind == "cp" else -1)
         self._bad_moves = self._bad_moves + 1 if is_bad else 0

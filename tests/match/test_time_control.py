@@ -147,9 +147,11 @@ def test_programs_are_told_the_time():
     assert _clock_words(used_up, "uci") == "wtime 10000 btime 10000 winc 10000 binc 10000"
 
 
-def test_a_program_far_behind_resigns_after_ten_moves():
+@pytest.mark.parametrize(("mode", "resigns"), [("behind", True), ("even", False)])
+def test_a_program_far_behind_resigns_after_ten_moves(mode, resigns):
+    """By the score of its best move: MultiPV shows worse ones after it."""
     game = make("chess")
-    command = [sys.executable, SCRIPT, "behind"]
+    command = [sys.executable, SCRIPT, mode]
     loser = UciPlayer("loser", command, game, go="", resign_score=900)
     position, decisions = Position.start(game), []
     try:
@@ -159,7 +161,7 @@ def test_a_program_far_behind_resigns_after_ten_moves():
             loser._moves.clear()
     finally:
         loser.close()
-    assert [action == RESIGN for action in decisions] == [False] * 9 + [True]
+    assert [action == RESIGN for action in decisions] == [False] * 9 + [resigns]
 
 
 @pytest.mark.parametrize(

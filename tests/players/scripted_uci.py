@@ -45,6 +45,9 @@ def main(mode: str) -> None:
             answers |= {"mate": "h1h8", "wait": "a8b8"} if is_given else {}
             if mode == "behind":
                 print("info depth 2 score cp -901 pv", flush=True)
+            if mode == "even":
+                print("info depth 2 multipv 1 score cp -10 pv", flush=True)
+                print("info depth 2 multipv 2 score cp -901 pv", flush=True)
             print(
                 "info depth 1 pv\nbestmove "
                 + answers.get(mode, MOVES[protocol][played % 4])
