@@ -106,9 +106,7 @@ def split_fen(fen: str) -> Fields:
             f"it has {len(fields)} fields; 6 are needed (pieces, side, castling, en "
             f"passant, half-moves, move)"
         )
-    board, side, castling, en_passant, clock_text, number_text = (
-        (*fields, "0", "1")[:6] if len(fields) < 6 else fields
-    )
+    board, side, castling, en_passant, clock_text, number_text = (*fields, "0", "1")[:6]
     if side not in ("w", "b"):
         raise ValueError(f"the side to move is w or b, not {side!r}")
     clock, number = (
