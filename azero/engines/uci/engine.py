@@ -141,10 +141,15 @@ class UciEngine(ServedGame["MoveGame"]):
         except StartError as error:
             self.failure = error.__cause__
             self._tell(f"cannot play: {error}")
-        # an error in one command must not end the engine; the traceback goes to standard error
+        # an error in one command must not end the engine
         except Exception as error:
-            say(traceback.format_exc())
-            self._tell(f"internal error: {type(error).__name__}: {error}")
+            self._tell_failure(error)
+
+    def _tell_failure(self, error: Exception) -> None:
+        """Send an `info string` about the error that is handled; its traceback goes to standard
+        error."""
+        say(traceback.format_exc())
+        self._tell(f"internal error: {type(error).__name__}: {error}")
 
     def _say(self, line: str) -> None:
         self._write(line + "\n")
@@ -242,6 +247,13 @@ class UciEngine(ServedGame["MoveGame"]):
         self._search = search
         try:
             line = self._search_and_answer(words, search)
+        except StartError:
+            raise
+        # without an answer the program that asked would wait for ever
+        except Exception as error:
+            self._tell_failure(error)
+            search.wait()
+            line = self._any_move(request.names, "the search failed")
         finally:
             self._search = None
         if line is not None:
@@ -294,10 +306,14 @@ class UciEngine(ServedGame["MoveGame"]):
         return True
 
     def _answer_unprepared(self, wanted: Sequence[str]) -> str | None:
-        """Return the answer of a search that must end before the network is ready: any legal move,
-        of the `wanted` ones if there are any, since silence would lose the game."""
+        """Return the answer of a search that must end before the network is ready."""
         if self._has_quit or self._write.is_closed:
             return None
+        return self._any_move(wanted, "the network is still loading and compiling")
+
+    def _any_move(self, wanted: Sequence[str], reason: str) -> str:
+        """Return any legal move as the answer, of the `wanted` ones if there are any, since silence
+        would lose the game; `reason` is told."""
         with importing:  # the game may still be loading
             from azero.players.notation import first_legal_move
 
@@ -309,7 +325,7 @@ class UciEngine(ServedGame["MoveGame"]):
             name = None
         if name is None:
             return f"bestmove {self.dialect.no_move}"
-        self._tell("the network is still loading and compiling: this is an arbitrary legal move")
+        self._tell(f"{reason}: this is an arbitrary legal move")
         return f"bestmove {name}"
 
     def _answer(self, position: Position | None, request: GoRequest, search: SearchControl) -> str:

@@ -128,7 +128,9 @@ def test_a_failure_of_the_search_is_told_and_survived() -> None:
     engine = MovesInProcess("chess")
     engine.ask("go nodes 1")
     think, engine.thinkers[0].think = engine.thinkers[0].think, None
-    assert engine.ask("go nodes 1").startswith("info string internal error: TypeError")
+    answer = engine.ask("go searchmoves g1f3 nodes 1")
+    assert answer.startswith("info string internal error: TypeError")
+    assert answer.endswith("bestmove g1f3\n"), "the program that asked waits for a move"
     engine.thinkers[0].think = think
     assert "bestmove" in engine.ask("go nodes 1")
 
