@@ -122,11 +122,13 @@ def load_human_game(source: Source, visits: int, colour: str, komi: float | None
     """Load a network and compile its programs for a game against a human.
 
     Raises:
-      ValueError: the colour, the visits or the source is not valid.
+      ValueError: the colour, the visits, the komi or the source is not valid.
     """
     spec = chosen_player(source, "go")
     limits = Limits(visits=_visits(spec, visits))
     config = _game_config(spec)
+    if komi is not None and not isinstance(config, GoConfig):
+        raise ValueError(f"--komi {komi:g} is for Go, not {config.name}")
     if komi is not None:
         config = config.replace(komi=komi)
     game = config.build()

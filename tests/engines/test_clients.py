@@ -192,6 +192,10 @@ def test_the_analysis_engine_behind_pipes() -> None:
             ["play", "--random-net", "go5", "--colour", "green"],
             "azero: --colour green: allowed are first, second, black and white",
         ),
+        (
+            ["play", "--random-net", "chess", "--komi", "6.5"],
+            "azero: --komi 6.5 is for Go, not chess",
+        ),
     ],
 )
 def test_mistakes_are_one_line(arguments: list[str], message: str, monkeypatch, capsys) -> None:
