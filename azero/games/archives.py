@@ -66,7 +66,7 @@ def read_texts(path: Path, suffixes: tuple[str, ...], split: Split | None = None
     """
     if not path.name.lower().endswith(suffixes):
         raise ValueError(
-            f"{path.name} is not a file of game records: the suffixes are {', '.join(suffixes)}"
+            f"{path} is not a file of game records: the suffixes are {', '.join(suffixes)}"
         )
     reader = _Reader(suffixes, split)
     try:

@@ -42,6 +42,8 @@ def test_every_kind_of_file(tmp_path: Path) -> None:
         ValueError, match=r"games.txt is not a file of game records: the suffixes are .sgf"
     ):
         list(read_games(tmp_path / "games.txt"))
+    with pytest.raises(ValueError, match=r"^\. is not a file of game records"):
+        list(read_games("."))
     with pytest.raises(ValueError, match=r"cannot read .*missing\.sgf: No such file or directory$"):
         list(read_games(tmp_path / "missing.sgf"))
     (tmp_path / "torn.sgf.gz").write_bytes((tmp_path / "b.sgf.gz").read_bytes()[:30])
