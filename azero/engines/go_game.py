@@ -207,23 +207,31 @@ def turned(position: Position, colour: int) -> Position:
     """Return `position` with `colour` to move and the game not over; the same object if nothing
     changes.
 
-    Changing the side to move is not a pass: the count of passes stays, and earlier boards still
-    count as repetitions. A game that ended by two passes continues, as on servers when the players
-    disagree about dead stones. A game that ended by its length starts over from its final board.
+    Changing the side to move is not a pass: the count of passes stays. Earlier boards still count
+    as repetitions, for situational superko with the side that was to move. A game that ended by two
+    passes continues, as on servers when the players disagree about dead stones. A game that ended
+    by its length starts over from its final board.
     """
     if position.to_play == colour and not position.is_over:
         return position
     game = cast(Go, position.game)
     state = position.state
-    if int(state.num_moves) >= game.max_moves:
+    # Who was to move in an earlier board follows from its age, so that each change counts there.
+    num_moves = int(state.num_moves) + (position.to_play != colour)
+    if num_moves >= game.max_moves:
         return _set_up(game, game.board(state), colour)
-    passes = 0 if state.num_passes >= 2 else state.num_passes
-    return without_history(
-        Position.of_state(
-            position.game,
-            dataclasses.replace(state, to_play=np.int32(colour), num_passes=np.int32(passes)),
-        )
+    history = state.history
+    if history is not None:
+        history = np.array(history)
+        history[:, num_moves] = history[:, state.num_moves]
+    changed = dataclasses.replace(
+        state,
+        history=history,
+        to_play=np.int32(colour),
+        num_passes=np.int32(0 if state.num_passes >= 2 else state.num_passes),
+        num_moves=np.int32(num_moves),
     )
+    return without_history(Position.of_state(position.game, changed))
 
 
 def _set_up(game: Go, board: np.ndarray, to_play: int) -> Position:

@@ -85,6 +85,6 @@ class GoState:
     num_passes: Array
     """int32[]: passes in a row"""
     num_moves: Array
-    """int32[]: moves played, passes included"""
+    """int32[]: moves played, passes and moves of a side skipped included"""
     komi: Array | None = None
     """int32[]: twice the komi, where the planes show it; None where only the rules have it"""

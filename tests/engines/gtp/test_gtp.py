@@ -175,6 +175,18 @@ def test_pondering_goes_on_until_input_comes() -> None:
     assert sink.getvalue() == b"= A5\n\n=\n\n=\n\n"
 
 
+def test_situational_superko_knows_who_was_to_move_before_a_move_out_of_turn() -> None:
+    engine = InProcess(5)
+    engine.ask("kata-set-rules new-zealand")
+    for move in ("b E5", "w A2", "b E4", "w B1", "b E3"):
+        engine.ask(f"play {move}")
+    # A suicide of one stone would leave this board with White to move, as it is.
+    assert engine.ask("is_legal b A1") == "= 0\n\n"
+    engine.ask("kata-set-rules tromp-taylor")
+    assert engine.ask("is_legal b A1") == "= 0\n\n"
+    assert engine.ask("is_legal b A3") == "= 1\n\n"
+
+
 def test_a_hopeless_engine_resigns_after_some_moves_of_its_own() -> None:
     engine = InProcess(5, value=-0.95)
     assert [engine.ask("genmove b") for _ in range(3)] == ["= A5\n\n", "= B5\n\n", "= resign\n\n"]
