@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
 from azero.console.terminal import make_console
-from azero.engines.go_game import GoGame
+from azero.engines.go_game import MOVES_PER_POINT, GoGame
 from azero.engines.limits import Settings
 from azero.engines.lines import say
 from azero.engines.move_game import MoveGame
@@ -29,8 +30,8 @@ from azero.players.specs import NetworkSpec, ThinkerSpec, load_any_thinker, reso
 from azero.players.thinking import Limits, describe_board
 
 MOST_MOVES = 4096
-"""Longest game of chess or shogi that an engine plays: the most that the rules of shogi can
-store."""
+"""Longest game of chess, shogi and their relatives that an engine plays: the most that the rules of
+shogi can store."""
 
 
 def chosen_player(source: Source, game: str) -> ThinkerSpec:
@@ -126,16 +127,26 @@ def load_human_game(source: Source, visits: int, colour: str, komi: float | None
     """
     spec = chosen_player(source, "go")
     limits = Limits(visits=_visits(spec, visits))
-    config = _game_config(spec)
-    if komi is not None and not isinstance(config, GoConfig):
-        raise ValueError(f"--komi {komi:g} is for Go, not {config.name}")
-    if komi is not None:
-        config = config.replace(komi=komi)
-    game = config.build()
+    game = human_rules(_game_config(spec), komi).build()
     human = side_of(colour, game)
     session = Session(game, lambda game: load_any_thinker(spec, rules_of(game)))
     session.prepare(quietly=True)
     return HumanGame(session, limits, human)
+
+
+def human_rules(trained: GameConfig, komi: float | None) -> GameConfig:
+    """Return the rules of a game with a person: those that the network learned, with another komi
+    unless that is None, and without the end of long games of self-play.
+
+    Raises:
+      ValueError: the komi is not possible, or the game has none.
+    """
+    if isinstance(trained, GoConfig):
+        longest = MOVES_PER_POINT * math.prod(trained.build().board_shape)
+        return trained.replace(max_moves=longest, komi=trained.komi if komi is None else komi)
+    if komi is not None:
+        raise ValueError(f"--komi {komi:g} is for Go, not {trained.name}")
+    return trained.replace(max_moves=MOST_MOVES) if isinstance(trained, PiecesConfig) else trained
 
 
 def side_of(colour: str, game: Game) -> int:

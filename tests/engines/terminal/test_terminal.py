@@ -7,11 +7,13 @@ import pytest
 from rich.console import Console
 from uniform_thinker import UniformThinker
 
-from azero.engines.serve import side_of
+from azero.engines.serve import human_rules, side_of
 from azero.engines.session import Session
 from azero.engines.terminal.board import draw_board
 from azero.engines.terminal.terminal import Terminal
+from azero.games.go.settings import GoConfig
 from azero.games.go.sgf import parse_games
+from azero.games.minichess.settings import MinichessConfig
 from azero.games.table import make
 from azero.games.tictactoe.rules import TicTacToe
 from azero.players.player import Position
@@ -145,6 +147,15 @@ def test_only_a_diagram_with_one_sign_a_square_gets_coordinates() -> None:
 def test_a_side_is_chosen_by_its_colour(game: str, colours: str) -> None:
     for words in (colours, "first second"):
         assert [side_of(word, make(game)) for word in words.split()] == [0, 1]
+
+
+def test_a_game_with_a_person_does_not_end_after_as_many_moves_as_self_play() -> None:
+    go = GoConfig(size=(5,), komi=0.5)
+    assert human_rules(go, None).build().max_moves == 2 * go.build().max_moves == 100
+    assert human_rules(go, 2.5) == go.replace(max_moves=100, komi=2.5)
+    assert human_rules(MinichessConfig(max_moves=100), None).build().max_moves == 4096
+    with pytest.raises(ValueError, match=r"--komi 2\.5 is for Go, not minichess"):
+        human_rules(MinichessConfig(), 2.5)
 
 
 def test_chess_is_drawn_as_chess_and_its_sides_have_their_names() -> None:
