@@ -19,7 +19,7 @@ from azero.games.go.sgf_write import Note, format_game, format_result, rules_nam
 from azero.games.go.text import format_vertex
 from azero.games.settings import GameConfig
 from azero.games.shogi import entering
-from azero.games.shogi.csa import format_csa, resignation
+from azero.games.shogi.csa import format_csa, foul, resignation
 from azero.games.shogi.csa import format_move as format_csa_move
 from azero.games.shogi.rules import Shogi
 from azero.games.shogi.sfen import START as SHOGI_START
@@ -155,11 +155,11 @@ def match_csa(game: MatchGame, rules: GameConfig, board: Game, names: tuple[str,
 
 def csa_ending(game: MatchGame, rules: Game) -> str:
     """Return the special move that ends a game."""
-    loser = "%+ILLEGAL_ACTION" if game.rewards[0] < 0 else "%-ILLEGAL_ACTION"
+    black_wins = game.rewards[0] > 0
     if game.failed:
-        return "%TIME_UP" if ON_TIME in game.ending else loser
+        return "%TIME_UP" if ON_TIME in game.ending else foul(black_wins)
     if game.ending != PLAYED_OUT:
-        return resignation(game.start or SHOGI_START, len(game.actions), game.rewards[0] > 0)
+        return resignation(game.start or SHOGI_START, len(game.actions), black_wins)
     if game.reward == 0:
         return "%MAX_MOVES" if len(game.actions) >= rules.max_moves else "%SENNICHITE"
     board: ShogiBoard = board_of_sfen(game.start or SHOGI_START)
@@ -174,7 +174,7 @@ def csa_ending(game: MatchGame, rules: Game) -> str:
     return (
         "%KACHI"
         if isinstance(rules, Shogi) and rules.entering_king and declared[0] and not board.is_check
-        else loser
+        else foul(black_wins)
     )
 
 

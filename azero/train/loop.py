@@ -283,13 +283,7 @@ class Loop:
         learned = time.monotonic()
         yield from self._evaluate(state)
         yield from self.validate(state)
-        done = self.finish(state, tally, played - started, learned - played, wait)
-        yield dataclasses.replace(
-            done,
-            board_size=size,
-            resign_threshold=float(board.resign.threshold),
-            resign_false_positives=board.resign.false_positives(),
-        )
+        yield self.finish(state, tally, played - started, learned - played, wait, size)
 
     def _play(self, state: RunState, tally: SelfplayTally) -> Iterator[Event]:
         config = self.config.selfplay
@@ -436,9 +430,12 @@ class Loop:
         selfplay_seconds: float,
         learner_seconds: float,
         wait: float,
+        size: int | None = None,
     ) -> IterationDone:
-        """Count the iteration and return its summary."""
+        """Count the iteration and return its summary; `size` is the board that was played, None the
+        main one."""
         state.iteration += 1
+        resign = (state if size is None else state.others[size]).resign
         boards = [board.replay for board in state.every_board]
         counts = np.asarray(
             [[board.count_window_games(), board.count_positions()] for board in boards]
@@ -453,8 +450,9 @@ class Loop:
             tally=tally,
             window_games=int(window[0]),
             window_positions=int(window[1]),
-            resign_threshold=float(state.resign.threshold),
-            resign_false_positives=state.resign.false_positives(),
+            board_size=size,
+            resign_threshold=float(resign.threshold),
+            resign_false_positives=resign.false_positives(),
             selfplay_seconds=selfplay_seconds,
             learner_seconds=learner_seconds,
             learner_wait_seconds=wait,

@@ -94,11 +94,11 @@ class Fields(NamedTuple):
     """half-moves of the whole game"""
 
 
-def split_fen(fen: str) -> Fields:
-    """Return the fields of a FEN of four to six, with the counts read.
+def complete_fen(fen: str) -> list[str]:
+    """Return the six fields of a FEN, in which the counts may be left out.
 
     Raises:
-      ValueError: their number, the side or a count is wrong.
+      ValueError: it has fewer than four fields or more than six.
     """
     fields = fen.split()
     if not 4 <= len(fields) <= 6:
@@ -106,7 +106,16 @@ def split_fen(fen: str) -> Fields:
             f"it has {len(fields)} fields; 6 are needed (pieces, side, castling, en "
             f"passant, half-moves, move)"
         )
-    board, side, castling, en_passant, clock_text, number_text = (*fields, "0", "1")[:6]
+    return [*fields, *("0", "1")[len(fields) - 4 :]]
+
+
+def split_fen(fen: str) -> Fields:
+    """Return the fields of a FEN of four to six, with the counts read.
+
+    Raises:
+      ValueError: their number, the side or a count is wrong.
+    """
+    board, side, castling, en_passant, clock_text, number_text = complete_fen(fen)
     if side not in ("w", "b"):
         raise ValueError(f"the side to move is w or b, not {side!r}")
     clock, number = (

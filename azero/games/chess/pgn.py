@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from azero.games.archives import read_texts, with_compressed
+from azero.games.chess.fen import complete_fen
 from azero.games.chess.san import DASHES, GLYPHS
 from azero.games.chess.text import START, board_of_fen, format_san, parse_fen, parse_san
 from azero.games.expanding import TooLargeError
@@ -284,8 +285,7 @@ def format_pgn(
     there may be fewer than moves."""
     given = dict(tags or {}) | {"Result": result}
     if fen != START:
-        fields = fen.split()
-        given |= {"SetUp": "1", "FEN": " ".join([*fields, *("0", "1")[len(fields) - 4 :]])}
+        given |= {"SetUp": "1", "FEN": " ".join(complete_fen(fen))}
     names = [*ROSTER, *(name for name in given if name not in ROSTER)]
     header = [
         f'[{name} "{_escape(given.get(name, "????.??.??" if name == "Date" else "?"))}"]'

@@ -252,8 +252,11 @@ def resignation(sfen: str, num_moves: int, black_wins: bool) -> str:
     """Return the special move by which the loser gives up `num_moves` moves after the position
     `sfen`. %TORYO is that of the side to move; the other side has none but that of a foul."""
     is_white = board_of_sfen(sfen).is_white != (num_moves % 2 == 1)
-    if is_white == black_wins:
-        return "%TORYO"
+    return "%TORYO" if is_white == black_wins else foul(black_wins)
+
+
+def foul(black_wins: bool) -> str:
+    """Return the special move of a game that the loser ended by a foul."""
     return "%-ILLEGAL_ACTION" if black_wins else "%+ILLEGAL_ACTION"
 
 
