@@ -135,8 +135,8 @@ def load_human_game(source: Source, visits: int, colour: str, komi: float | None
 
 
 def human_rules(trained: GameConfig, komi: float | None) -> GameConfig:
-    """Return the rules of a game with a person: those that the network learned, with another komi
-    unless that is None, and without the end of long games of self-play.
+    """Return the rules of a game with a person: those that the network learned, with `komi` if it
+    is given, and without the move limit of self-play.
 
     Raises:
       ValueError: the komi is not possible, or the game has none.
