@@ -91,14 +91,17 @@ class GtpPlayer(ProgramPlayer[GtpProgram]):
         """Restart the program and set up the board.
 
         Raises:
-          ValueError: the program cannot be started.
+          ValueError: the program cannot be started, or cannot be told its clock.
           PlayerError: it refused the size or the komi, or failed.
         """
         program = self.restart()
         for setting in self._settings:
             program.ask(setting)
         if self._clock is not None:
-            program.ask(_time_settings(self._clock, self._knows))
+            try:
+                program.ask(_time_settings(self._clock, self._knows))
+            except ValueError as error:
+                raise ValueError(f"{self.name}: {error}") from error
 
     def choose(self, position: Position, clock: Clock) -> Decision:
         """Ask for a move.
@@ -150,28 +153,51 @@ class GtpPlayer(ProgramPlayer[GtpProgram]):
 def _time_settings(clock: Clock, knows: Callable[[str], bool]) -> str:
     """Return the GTP command that sets a program's clock.
 
-    Byo-yomi with several periods and increments have no command in the protocol. Programs that know
-    neither kgs-time_settings nor kata-time_settings are sent one period, or no increment, which is
-    less than they have.
+    The protocol has whole seconds, and neither several periods nor increments. Programs that know
+    kata-time_settings are told all of it, those that know kgs-time_settings the periods. The others
+    are sent one period, or no increment, and all of these whole seconds, which is less than they
+    have.
+
+    Raises:
+      ValueError: whole seconds leave no time for a move.
     """
+    main, period, periods = clock.main_seconds or 0.0, clock.period_seconds, clock.periods
+    shortest = f"periods of {period:g} s" if periods else f"a main time of {main:g} s"
     if clock.seconds_per_move is not None:
-        # The protocol has whole seconds, and period 0 would mean no limit at all.
-        return f"time_settings 0 {max(1, int(clock.seconds_per_move))} 1"
-    main = int(clock.main_seconds or 0)
+        main, period, periods = 0.0, clock.seconds_per_move, 1
+        shortest = f"{period:g} s for a move"
+    if knows("kata-time_settings"):
+        if periods:
+            return f"kata-time_settings byoyomi {_exact(main)} {_exact(period)} {periods}"
+        if clock.increment_seconds:
+            increment = _exact(clock.increment_seconds)
+            return f"kata-time_settings fischer {_exact(main)} {increment}"
+        return f"kata-time_settings absolute {_exact(main)}"
+    if (period if periods else main) < 1:
+        raise ValueError(
+            f"GTP has whole seconds, so a program without kata-time_settings cannot be told "
+            f"{shortest}; give at least 1"
+        )
     if clock.periods and knows("kgs-time_settings"):
-        return f"kgs-time_settings byoyomi {main} {int(clock.period_seconds)} {clock.periods}"
-    if clock.increment_seconds and knows("kata-time_settings"):
-        return f"kata-time_settings fischer {main} {clock.increment_seconds:g}"
-    period = int(clock.period_seconds)
-    return f"time_settings {main} {period} {1 if period else 0}"
+        return f"kgs-time_settings byoyomi {int(main)} {int(period)} {periods}"
+    return f"time_settings {int(main)} {int(period)} {1 if periods else 0}"
 
 
 def _time_left(clock: Clock, knows: Callable[[str], bool]) -> str:
     """Return the seconds and stones of time_left: the main time, then the period, with the number
     of periods in place of the stones for a program that was told of several."""
+    is_exact = knows("kata-time_settings")
+    main, period = (
+        _exact(seconds) if is_exact else str(int(seconds))
+        for seconds in (clock.main_seconds or 0.0, clock.period_seconds)
+    )
     if clock.main_seconds or not clock.periods:
-        return f"{int(clock.main_seconds or 0)} 0"
-    return f"{int(clock.period_seconds)} {clock.periods if knows('kgs-time_settings') else 1}"
+        return f"{main} 0"
+    return f"{period} {clock.periods if is_exact or knows('kgs-time_settings') else 1}"
+
+
+def _exact(seconds: float) -> str:
+    return f"{round(seconds, 3):.12g}"
 
 
 def _colour(to_play: int) -> str:

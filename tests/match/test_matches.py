@@ -211,7 +211,7 @@ def test_failures_lose_and_are_named(tmp_path: Path, mode: str, ending: str) -> 
 
 
 def test_a_program_that_is_silent_until_its_time_is_up_loses_on_time(tmp_path: Path) -> None:
-    clock = TimeControl(seconds_per_move=0.5)
+    clock = TimeControl(seconds_per_move=1.0)
     play(request("pass", "late-silent", 2, clock=clock, out=tmp_path))
     ending = "late-silent: loses on time: no answer in time to 'genmove"
     assert all(ending in game.ending for game in read_match_games(tmp_path))

@@ -128,10 +128,12 @@ def test_programs_are_told_the_time():
 
     assert _time_settings(Clock(5.0), knows()) == "time_settings 0 5 1"
     assert _time_settings(AGZ.clock(), knows()) == "time_settings 7200 60 1"
-    kgs = knows("kgs-time_settings", "kata-time_settings")
+    kgs = knows("kgs-time_settings")
     assert _time_settings(AGZ.clock(), kgs) == "kgs-time_settings byoyomi 7200 60 3"
+    assert _time_settings(AGZ.clock(), _kata) == "kata-time_settings byoyomi 7200 60 3"
     fischer = TimeControl(main_time=60.0, increment=1.5).clock()
-    assert _time_settings(fischer, kgs) == "kata-time_settings fischer 60 1.5"
+    assert _time_settings(fischer, _kata) == "kata-time_settings fischer 60 1.5"
+    assert _time_settings(Clock(main_seconds=9.0), _kata) == "kata-time_settings absolute 9"
     assert _time_settings(fischer, knows()) == "time_settings 60 0 0"
     assert _time_left(AGZ.clock(), kgs) == "7200 0"
     used_up = AGZ.clock()._replace(main_seconds=0.0, periods=2)
@@ -145,6 +147,32 @@ def test_programs_are_told_the_time():
     # With `wtime 0 winc 0` Stockfish searches without end.
     used_up = shogi._replace(main_seconds=0.0)
     assert _clock_words(used_up, "uci") == "wtime 10000 btime 10000 winc 10000 binc 10000"
+
+
+def test_fractions_of_a_second_are_told_or_refused():
+    """GTP has whole seconds: half a second became one, and a period of half a second none."""
+    shogi = TimeControl(main_time=0.0, periods=3, period_time=0.5).clock()
+    assert _clock_words(shogi, "usi") == "btime 0 wtime 0 byoyomi 500"
+    assert _clock_words(shogi, "uci") == "wtime 500 btime 500 winc 500 binc 500"
+    blitz = TimeControl(main_time=20.0, periods=3, period_time=0.5).clock()
+    tiny = TimeControl(main_time=0.5, increment=2.0).clock()
+    assert _time_settings(Clock(0.5), _kata) == "kata-time_settings byoyomi 0 0.5 1"
+    assert _time_settings(blitz, _kata) == "kata-time_settings byoyomi 20 0.5 3"
+    assert _time_settings(tiny, _kata) == "kata-time_settings fischer 0.5 2"
+    assert _time_left(blitz._replace(main_seconds=0.25), _kata) == "0.25 0"
+    assert _time_left(blitz._replace(main_seconds=0.0), _kata) == "0.5 3"
+    for clock, what in [
+        (Clock(0.5), "0.5 s for a move"),
+        (blitz, "periods of 0.5 s"),
+        (tiny, "a main time of 0.5 s"),
+    ]:
+        for knows in (lambda _: False, lambda command: command == "kgs-time_settings"):
+            with pytest.raises(ValueError, match=f"cannot be told {what}; give at least 1"):
+                _time_settings(clock, knows)
+
+
+def _kata(command: str) -> bool:
+    return command in ("kgs-time_settings", "kata-time_settings")
 
 
 @pytest.mark.parametrize(("mode", "resigns"), [("behind", True), ("even", False)])
