@@ -148,8 +148,8 @@ def kata_time_settings(call: Call) -> str:
         )
     if len(words) != counts[kind]:
         raise CommandError(f"syntax error: {kind} takes {counts[kind]} numbers")
-    most = parse_number(words[3]) if kind == "fischer-capped" else -1.0
-    call.settings.set_time(_clock(kind, words), most if most >= 0 else None)
+    caps = [parse_number(word) for word in words[2:]] if kind == "fischer-capped" else [-1.0]
+    call.settings.set_time(_clock(kind, words), caps[-1] if caps[-1] >= 0 else None)
     return ""
 
 
