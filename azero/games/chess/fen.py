@@ -21,12 +21,12 @@ LETTERS = ".PNBRQK"
 MAX_FULL_MOVES = 100_000
 """Largest move number of a start position."""
 _CASTLING = {
-    "K": ("White", 4, 7),
-    "Q": ("White", 4, 0),
-    "k": ("Black", 60, 63),
-    "q": ("Black", 60, 56),
+    "K": ("K", 4, "R", 7),
+    "Q": ("K", 4, "R", 0),
+    "k": ("k", 60, "r", 63),
+    "q": ("k", 60, "r", 56),
 }
-"""Letter of a right: colour, squares of king and rook."""
+"""Rights by their letters, in the order of their bits: king and rook, and their squares."""
 
 
 class ParsedFen(NamedTuple):
@@ -148,20 +148,17 @@ def parse_pieces(board: str, size: int) -> list[str]:
 
 
 def _parse_castling(castling: str, pieces: list[str]) -> int:
-    """Return the castling rights as bits, White's short first."""
+    """Return the castling rights as bits, White's short first. Rights without king and rook on
+    their squares, which sloppy records have, are dropped, as by python-chess."""
     if castling == "-":
         return 0
-    if not set(castling) <= set("KQkq") or len(set(castling)) != len(castling):
+    if not set(castling) <= set(_CASTLING) or len(set(castling)) != len(castling):
         raise ValueError(f"castling rights are '-' or some of KQkq, not {castling!r}")
-    for letter in castling:
-        colour, king, rook = _CASTLING[letter]
-        king_letter, rook_letter = ("K", "R") if colour == "White" else ("k", "r")
-        if pieces[king] != king_letter or pieces[rook] != rook_letter:
-            raise ValueError(
-                f"{colour} cannot castle {letter!r} without king on {square_name(king)} "
-                f"and rook on {square_name(rook)}"
-            )
-    return sum(1 << "KQkq".index(letter) for letter in castling)
+    return sum(
+        1 << bit
+        for bit, (letter, (king, home, rook, corner)) in enumerate(_CASTLING.items())
+        if letter in castling and (pieces[home], pieces[corner]) == (king, rook)
+    )
 
 
 def _parse_en_passant(en_passant: str, side: str, pieces: list[str]) -> int:
