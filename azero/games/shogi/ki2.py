@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from azero.games.shogi.names import DIGITS, LETTERS, NUMERALS, PIECE_NAME, destination
+from azero.games.shogi.names import FILES, LETTERS, PIECE_NAME, RANKS, destination
 from azero.games.shogi.sfen import parse_square
 from azero.games.shogi.text import ShogiBoard
 
 MARKS = "▲△▼▽☗☖"
 """What a move begins with: the sign of its side."""
 _MOVE = re.compile(
-    rf"[{MARKS}](?:([{DIGITS}])([{NUMERALS}])|同\s*)({PIECE_NAME})([左右直]?)([上行入寄引]?)"
+    rf"[{MARKS}](?:([{FILES}])([{RANKS}])|同\s*)({PIECE_NAME})([左右直]?)([上行入寄引]?)"
     r"(不成|成|打)?\s*"
 )
 
@@ -42,8 +42,8 @@ def find_move(board: ShogiBoard, match: re.Match[str], last_square: str) -> str:
     Raises:
       ValueError: none or several are.
     """
-    text, (digit, numeral, name, side, motion, last) = match[0].strip(), match.groups()
-    end = destination(digit, numeral, last_square)
+    text, (file, rank, name, side, motion, last) = match[0].strip(), match.groups()
+    end = destination(file, rank, last_square)
     letter, sign = LETTERS[name], -1 if board.is_white else 1
     drop, moves = f"{letter}*{end}", dict[str, tuple[int, int]]()
     for usi in board.usi if last != "打" else ():

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from azero.games.quoting import shorten
 from azero.games.shogi import csa, ki2
-from azero.games.shogi.names import DIGITS, LETTERS, NUMERALS, PIECE_NAME, destination
+from azero.games.shogi.names import FILES, LETTERS, NUMERALS, PIECE_NAME, RANKS, destination
 from azero.games.shogi.position import HAND_KINDS
 from azero.games.shogi.records import MoveList, ShogiGame, winner_of
 from azero.games.shogi.sfen import START, format_hands, parse_square, square_of_digits
@@ -41,6 +41,8 @@ SPECIAL_MOVES = {
     "時間切れ": "%TIME_UP",
     "反則負け": "%ILLEGAL_MOVE",
     "入玉勝ち": "%KACHI",
+    "勝ち宣言": "%KACHI",
+    "宣言勝ち": "%KACHI",
     "千日手": "%SENNICHITE",
     "持将棋": "%JISHOGI",
     "引き分け": "%HIKIWAKE",
@@ -66,7 +68,7 @@ _SIDE = "[▲△▼▽☗☖]?"
 """The mark of the side, which a move may begin with; whose move it is follows from the game."""
 _ROW = re.compile(r"\s*([0-9]+)\s+(.*?)\s*(?:\(\s*[0-9]+:[0-9:/ ]+\))?\s*\+?\s*$")
 _MOVE = re.compile(
-    rf"{_SIDE}(?:([{DIGITS}])([{NUMERALS}])|同\s*)({PIECE_NAME})\s*"
+    rf"{_SIDE}(?:([{FILES}])([{RANKS}])|同\s*)({PIECE_NAME})\s*"
     r"(?:(打)|(成|不成)?\(([0-9])([0-9])\))"
 )
 _HEADER = re.compile(r"([^：:]+)[：:](.*)")
@@ -75,7 +77,7 @@ _RESULT = re.compile(
     r"まで、?\s*\d+手で(?:\w*により)?(?:(先手|後手|下手|上手)の\w*?(勝ち|負け)|(\w+))"
 )
 """The line under the moves; it has the result where the last row of the moves leaves it open."""
-_LIKE_A_MOVE = re.compile(rf"{_SIDE}[{DIGITS}同]|.*(?:打|\([0-9]+\))$")
+_LIKE_A_MOVE = re.compile(rf"{_SIDE}(?:[１-９同]|[1-9][{RANKS}])|.*(?:打|\([0-9]+\))$")
 """What cannot be the word that ends a game."""
 _COLOURS = {"先手": "black", "下手": "black", "後手": "white", "上手": "white"}
 

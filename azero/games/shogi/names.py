@@ -18,12 +18,16 @@ LETTERS = {sign: letter for letter, sign in PIECES.items()} | {
 """Letters in SFEN, by all names."""
 PIECE_NAME = "|".join(sorted(LETTERS, key=len, reverse=True))
 """Regular expression of a piece's name."""
-DIGITS, NUMERALS = "１２３４５６７８９", "一二三四五六七八九"
-"""Of files and ranks."""
+NUMERALS = "一二三四五六七八九"
+"""Of ranks, and of the pieces in hand."""
+FILES = "１２３４５６７８９123456789"
+"""Digits of files in full and, as some programs write them, in half width."""
+RANKS = f"{NUMERALS}{FILES}"
+"""Signs of ranks."""
 
 
-def destination(digit: str | None, numeral: str | None, last: str) -> str:
-    """Return the square in USI of a digit and a numeral; without them, as in 同, `last`."""
-    if digit is None or numeral is None:
+def destination(file: str | None, rank: str | None, last: str) -> str:
+    """Return the square in USI of a file and a rank of a move; without them, as in 同, `last`."""
+    if file is None or rank is None:
         return last
-    return square_of_digits(f"{DIGITS.index(digit) + 1}{NUMERALS.index(numeral) + 1}")
+    return square_of_digits(f"{FILES.index(file) % 9 + 1}{RANKS.index(rank) % 9 + 1}")

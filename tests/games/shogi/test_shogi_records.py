@@ -255,6 +255,8 @@ def test_other_ways_to_write_kif() -> None:
         ("3 不戦勝", "black", "不戦勝"),
         ("3 不戦敗", "white", "不戦敗"),
         ("3 投了\nまで2手で先手の勝ち", "white", "投了"),
+        ("3 勝ち宣言", "black", "勝ち宣言"),
+        ("3 宣言勝ち", "black", "宣言勝ち"),
     ],
 )
 def test_the_line_under_the_moves_may_have_the_result(line: str, winner: str, ending: str) -> None:
@@ -266,6 +268,18 @@ def test_the_moves_of_kif_may_have_the_mark_of_the_side() -> None:
     rows = ("1 ▲７六歩(77)", "2 △３四歩(33)", "3 ☗２二角　成(88)", "4 ▽同　銀(31)", "5 ▲５五角打")
     (record,) = kif.parse_games("\n".join(rows), "here")
     assert names(START, record.actions) == ["7g7f", "3c3d", "8h2b+", "3a2b", "B*5e"]
+
+
+@pytest.mark.parametrize("ranks", ["6425", "六四二五", "６４２５"])
+def test_the_digits_of_kif_and_ki2_may_be_in_half_width(ranks: str) -> None:
+    first, second, third, fifth = ranks
+    moves = (f"7{first}歩", f"3{second}歩", f"2{third}角成", "同　銀", f"5{fifth}角")
+    starts = ("(77)", "(33)", "(88)", "(31)", "打")
+    pairs = zip(moves, starts, strict=True)
+    text = "\n".join(f"{number} {move}{start}" for number, (move, start) in enumerate(pairs, 1))
+    for written in (text, " ".join(f"▲{move}" for move in moves)):
+        (record,) = kif.parse_games(written, "here")
+        assert names(START, record.actions) == ["7g7f", "3c3d", "8h2b+", "3a2b", "B*5e"]
 
 
 def test_the_colons_of_kif_may_be_in_half_width() -> None:
@@ -309,7 +323,7 @@ KIF_ONE_KING = "|v玉 ・ ・ ・ ・ ・ ・ ・ ・|\n" + "| ・ ・ ・ ・ �
             "here game 1, line 1: '７六金.77.' moves a piece that is not there",
         ),
         (kif, "1 ７六歩\n", "here game 1, line 1: '７六歩' is not a move in KIF"),
-        (kif, "1 76歩(77)\n", "here game 1, line 1: '76歩.77.' is not a move in KIF"),
+        (kif, "1 70歩(77)\n", "here game 1, line 1: '70歩.77.' is not a move in KIF"),
         (kif, "1 ▲５五角打\n", "here game 1, line 1: '▲５五角打' is not a legal move"),
         (kif, "1 ▲５五角右\n", "here game 1, line 1: '▲５五角右' is not a move in KIF"),
         (
