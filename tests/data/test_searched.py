@@ -10,7 +10,7 @@ from azero.data.records.dataset import Dataset
 from azero.data.records.filters import SPLITS, Filters, Fractions
 from azero.data.records.importing import draw_position
 from azero.data.records.searched import export_searches
-from azero.data.run_files import write_config
+from azero.data.run_files import board_directory, write_config
 from azero.data.settings import ReplayConfig
 from azero.data.shard import pack_games, pack_positions, shard_path, write_shard
 from azero.experiment import load
@@ -63,8 +63,8 @@ def run(tmp_path_factory):
 
 def write_run(workdir: Path, config: Config) -> list[Games]:
     draw, game = np.random.default_rng(0), config.game.build()
+    (workdir / "replay").mkdir(parents=True)
     write_config(workdir, config)
-    (workdir / "replay").mkdir()
     played = [games_of(number, draw, game.frame_words) for number in range(2)]
     for number, games in enumerate(played):
         facts = {"game": game.name, "shard": number, "process": 0}
@@ -129,6 +129,16 @@ def test_a_position_in_which_a_player_resigned_is_shown_without_a_move(name, tmp
     dataset.append_packed("train", positions, pack_games(games), ["a game"] * GAMES)
     drawn = [draw_position(dataset, "train", np.random.default_rng(seed)) for seed in range(4)]
     assert all(", to play after" in text for text in drawn)
+
+
+def test_games_on_other_boards_are_left_out_aloud(tmp_path, capsys):
+    write_run(tmp_path / "run", CONFIG)
+    assert export_searches(tmp_path / "run", tmp_path / "one") == 2 * GAMES
+    assert capsys.readouterr().err == ""
+    board_directory(tmp_path / "run", 4).mkdir(parents=True)
+    assert export_searches(tmp_path / "run", tmp_path / "two") == 2 * GAMES
+    message = "azero: games on 4x4 are left out: a data set has one board, here 5x5\n"
+    assert capsys.readouterr().err == message
 
 
 def test_the_newest_games_alone(run, tmp_path):

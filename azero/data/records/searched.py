@@ -3,6 +3,7 @@ that learn from fixed games (AGZ Figure 4, 'Neural network architecture comparis
 
 from __future__ import annotations
 
+import sys
 from hashlib import sha256
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from azero.data.records.dataset import Dataset
 from azero.data.records.filters import GAMES, SPLITS, Filters, Fractions
-from azero.data.run_files import read_config
+from azero.data.run_files import board_directories, read_config
 from azero.data.shard import Positions, read_replay, row_dtype, with_margin
 from azero.games.go.settings import GoConfig
 from azero.games.settings import GameConfig
@@ -23,7 +24,8 @@ _FRACTIONS = Fractions(validation=0.05, test=0.05)
 
 def export_searches(workdir: Path, out: Path, last: int | None = None) -> int:
     """Write the games in the replay of a run, or only its `last` ones, as a data set in a new
-    directory.
+    directory. It has one board: of a run on several, the games on the others are left out, and a
+    line on standard error says so.
 
     A game's split is decided by a hash of its moves, as for recorded games. Targets of auxiliary
     heads are left out.
@@ -47,6 +49,14 @@ def export_searches(workdir: Path, out: Path, last: int | None = None) -> int:
     dataset = Dataset.create(out, filters, _FRACTIONS, has_searches=True)
     if any(dataset.shards(split) for split in SPLITS):
         raise ValueError(f"{out} holds a data set; take another directory, or delete it")
+    others = [path.name for size, path in board_directories(workdir).items() if size is not None]
+    if others:
+        size = "x".join(map(str, game.board_shape))
+        print(
+            f"azero: games on {', '.join(others)} are left out: a data set has one board, here "
+            f"{size}",
+            file=sys.stderr,
+        )
     count = 0
     for path, positions, games in shards:
         kept = np.arange(len(games)) >= left_out
