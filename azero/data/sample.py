@@ -24,7 +24,8 @@ class Auxiliary(NamedTuple):
     """float32[B, 3]: means of the root values of the following moves (`azero.data.shard.HORIZONS`),
     for the side to move."""
     surprise: Any
-    """float32[B]: the surprise of the search's policy, as a multiple of the mean over its game."""
+    """float32[B]: the surprise of the search's policy, as a multiple of the mean over its game; 1
+    for positions without a policy target."""
     moves_left: Any
     """float32[B]: moves until the end of the game, this one included."""
     reply: Any

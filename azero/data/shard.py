@@ -160,12 +160,14 @@ def _pack_auxiliary(rows: HostArray, games: Games, num_points: int) -> None:
     length = games.length.astype(np.int64)
     rows["root_value"] = games.root_value
     rows["moves_left"] = np.repeat(length, length) - rows["ply"]
-    # Positions without a policy target have no surprise; the mean is over those with one.
+    # Positions without a policy target have no surprise and count as the mean of those with one, so
+    # that the weights in the loss of the value have a mean of one, too.
     surprise = np.where(games.is_target, games.surprise.astype(np.float32), 0.0)
     total = np.add.reduceat(surprise, games.starts)
     count = np.add.reduceat(games.is_target.astype(np.float32), games.starts)
     mean = np.where(total > 0, total / np.maximum(count, 1), 1.0)
-    rows["surprise"] = np.where(np.repeat(total > 0, length), surprise / np.repeat(mean, length), 1)
+    is_known = games.is_target & np.repeat(total > 0, length)
+    rows["surprise"] = np.where(is_known, surprise / np.repeat(mean, length), 1)
     # Backwards over the moves of all games at once, for the first mover: the mean with weights
     # that fall geometrically, and the result from the end on, or the value at a random move.
     sign = np.where(games.to_play == 0, np.float32(1), np.float32(-1))
