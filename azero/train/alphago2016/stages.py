@@ -170,20 +170,19 @@ def make_positions(
         fractions,
         maker.rows_per_position,
     )
-    every, total = maker.rows_per_position, settings.positions
-    done = sum(shard.positions for split in SPLITS for shard in dataset.shards(split)) // every
-    number, played, positions = len(dataset.shards("train")), 0, done
+    total, positions = settings.positions, _positions_in(dataset)
+    number, played = len(dataset.shards("train")), 0
     with (
         stop_on_signals(directory) as stop,
-        Progress(total, min(done, total), context.console, unit="position") as progress,
+        Progress(total, min(positions, total), context.console, unit="position") as progress,
     ):
         while positions < total:
             stop.doing = f"shard {number} of games"
             with progress.working(f"games of self-play{'' if played else ' (compiling at first)'}"):
                 made = maker.make(number, total - positions)
-                _keep(dataset, made, number)
+                _keep(dataset, made)
             number, played = number + 1, played + made.played
-            positions += len(made.rows) // every
+            positions = _positions_in(dataset)
             progress.update({"iteration": min(positions, total), "games": played})
             if stop.is_set:
                 return Outcome(EXIT_INTERRUPTED)
@@ -193,24 +192,27 @@ def make_positions(
     )
 
 
-def _keep(dataset: Dataset, made: MadeShard, number: int) -> None:
-    """Add the games of shard `number` to their splits; the training split comes last and marks the
-    shard as done."""
+def _positions_in(dataset: Dataset) -> int:
+    rows = sum(shard.positions for split in SPLITS for shard in dataset.shards(split))
+    return rows // dataset.rows_per_position
+
+
+def _keep(dataset: Dataset, made: MadeShard) -> None:
+    """Add the games of a shard to those of their splits that do not have them, the training split
+    last."""
     place = np.arange(len(made.games.length)) % _SPLIT_EVERY
     for split, chosen in (
         ("test", place == 1),
         ("validation", place == 2),
         ("train", (place == 0) | (place > 2)),
     ):
-        if not chosen.any() or len(dataset.shards(split)) > number:
-            continue
         games = select_games(made.games, chosen)
-        dataset.append(
-            split,
-            made.rows[np.repeat(chosen, made.games.length)],
-            games,
-            [f"self-play {game}" for game in games.number],
-        )
+        sources = [f"self-play {game}" for game in games.number]
+        shards = dataset.shards(split)
+        # The last shard has them if an interruption came between two splits.
+        if not sources or (shards and dataset.sources(split, shards[-1].shard)[0] == sources[0]):
+            continue
+        dataset.append(split, made.rows[np.repeat(chosen, made.games.length)], games, sources)
 
 
 def build_value(context: StageContext) -> Outcome:

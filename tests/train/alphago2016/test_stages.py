@@ -26,6 +26,7 @@ from azero.report.page import REPORT
 from azero.report.paper import claim
 from azero.report.stages import read_stages
 from azero.selfplay.policy_games import Trace
+from azero.selfplay.trajectory import select_games
 from azero.train.alphago2016 import measures as alphago_measures
 from azero.train.alphago2016 import run as alphago
 from azero.train.alphago2016 import stages as alphago_stages
@@ -280,6 +281,40 @@ def test_positions_that_were_interrupted_are_gone_on_with(monkeypatch, tmp_path)
         assert all(data.shards(split) for split in SPLITS)
         contents.append({split: data.rows(split).tobytes() for split in SPLITS})
     assert contents[0] == contents[1]
+
+
+def test_an_interruption_within_a_shard_stores_no_game_twice(monkeypatch, tmp_path):
+    """Also after a shard with a single game, of which nothing went to the test split."""
+
+    class SmallFirst(Shards):
+        def make(self, number: int, most_positions: int) -> MadeShard:
+            made = super().make(number, most_positions)
+            if number:
+                return made
+            one = select_games(made.games, np.arange(4) == 0)
+            return MadeShard(made.rows[:1], one, 4)
+
+    class Stopping(Dataset):
+        def append(self, split, rows, games, sources):
+            if split == "train" and games.number[0] == 4:
+                raise KeyboardInterrupt
+            super().append(split, rows, games, sources)
+
+    monkeypatch.setattr(alphago_stages, "ValueGames", SmallFirst)
+    monkeypatch.setattr(alphago_stages, "load_variables", lambda directory: (None, None))
+    context = StageContext("alphago9", TINY.config, tmp_path, None, quiet())
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(alphago_stages, "Dataset", Stopping)
+        make_positions(context, "value-data", "one")
+    make_positions(context, "value-data", "one")
+    data = Dataset.open(context.directory("value-data"))
+    sources = [
+        source
+        for split in SPLITS
+        for shard in data.shards(split)
+        for source in data.sources(split, shard.shard)
+    ]
+    assert len(sources) == len(set(sources)) >= 32
 
 
 def test_a_directory_of_stages_is_a_player(tmp_path):
