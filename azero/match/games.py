@@ -129,6 +129,21 @@ def summarise(games: Sequence[MatchGame]) -> MatchSummary:
     )
 
 
+def absent_player(games: Sequence[MatchGame]) -> str | None:
+    """Return the player that failed in all of the games before its first move, so that they say
+    nothing about anybody's strength; None if there is none, or there are no games."""
+    names = {game.failed for game in games}
+    return names.pop() if len(names) == 1 and all(map(_is_silent, games)) else None
+
+
+def _is_silent(game: MatchGame) -> bool:
+    """Whether a side failed that had not answered with any move; an illegal move is an answer, and
+    loses."""
+    # The side that moves first has moved when the other one fails after one ply.
+    num_moves = len(game.actions) - game.num_opening_moves
+    return bool(game.failed) and num_moves <= 1 and "illegal move" not in game.ending
+
+
 def complete_pairs(games: Sequence[MatchGame]) -> list[float]:
     """Return the shares of the points of the pairs 0, 1, 2 ... up to the first one that is not
     complete."""

@@ -20,7 +20,7 @@ from azero.match.batched import PAIRS_PER_ROUND, PAIRS_PER_TESTED_ROUND, play_ro
 from azero.match.directory import MatchDirectory
 from azero.match.elo import difference_text
 from azero.match.external import Pairing, play_games
-from azero.match.games import MatchGame, MatchSummary, complete_pairs, summarise
+from azero.match.games import MatchGame, MatchSummary, absent_player, complete_pairs, summarise
 from azero.match.openings import draw_pairings
 from azero.match.records import RECORDS
 from azero.match.request import MatchRequest
@@ -127,8 +127,11 @@ class _RunningMatch:
         first, second = (side.name for side in self.sides)
         if self.games:
             self._say(f"{len(self.games)} of {self.request.games} games are in {self.request.out}")
-        if self._is_over():
-            return
+        if not self._is_over():
+            self._play_missing(first, second)
+        self._refuse_absent(self.games)
+
+    def _play_missing(self, first: str, second: str) -> None:
         self._say(f"{first} against {second}: {describe_rules(self.rules)}")
         done = {game.number for game in self.games}
         missing = [pairing for pairing in self.pairings if pairing.number not in done]
@@ -139,7 +142,6 @@ class _RunningMatch:
             if self.directory is not None:
                 self.directory.add(game, self._record(game))
             self._check_test()
-        self._refuse_absent(self.games)
 
     def _refuse_absent(self, games: Sequence[MatchGame]) -> None:
         """Check that no side has failed in all of `games` before its first move.
@@ -147,8 +149,9 @@ class _RunningMatch:
         Raises:
           AbsentPlayerError: one has.
         """
+        absent = absent_player(games)
         for side in self.sides:
-            if games and all(game.failed == side.name and _is_silent(game) for game in games):
+            if side.name == absent:
                 raise AbsentPlayerError(side, games[-1].ending)
 
     def _record(self, game: MatchGame) -> tuple[str, str] | None:
@@ -226,13 +229,6 @@ class _RunningMatch:
             result = f"{first.name} {outcome} as {colour}, {moves}, {game.ending}"
             yield game  # and only when it is written
             self._say("; ".join([f"game {game.number}: {result}", *game.score_notes]))
-
-
-def _is_silent(game: MatchGame) -> bool:
-    """Whether the side that failed had not answered with any move; an illegal move is an answer,
-    and loses."""
-    # The side that moves first has moved when the other one fails after one ply.
-    return len(game.actions) - game.num_opening_moves <= 1 and "illegal move" not in game.ending
 
 
 def report_lines(

@@ -10,7 +10,7 @@ from azero.data.rows import read_rows
 from azero.data.run_files import EVENTS
 from azero.match.arena import EVALUATION, row_result
 from azero.match.directory import GAMES, MATCH, read_match, read_match_games
-from azero.match.games import summarise
+from azero.match.games import absent_player, summarise
 from azero.match.score import MatchResult, Tally
 from azero.models.naming import is_network
 
@@ -71,6 +71,8 @@ def _of_match(directory: Path) -> MatchOutcome:
     # they are one game.
     counts_repeats = bool(match["command"].get("temperature_moves", 1))
     games = read_match_games(directory)
+    if (absent := absent_player(games)) is not None:
+        raise NotRatedError(f"{directory}: {absent} never played a move")
     if games:
         summary = summarise(games)
         result = summary.result if counts_repeats else summary.different

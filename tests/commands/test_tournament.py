@@ -15,6 +15,7 @@ from azero.commands.tournament import play_tournament
 from azero.experiment import load
 from azero.match.directory import read_match, read_match_games
 from azero.match.request import TournamentRequest
+from azero.report.ratings import rate
 
 QUIET = Console(quiet=True)
 PLAYERS = tuple(f"player {number}=random:tictactoe" for number in range(6))
@@ -74,6 +75,9 @@ def test_a_player_that_never_moves_is_left_out(tmp_path, capsys):
     assert all(rating.games == 4 for rating in fit.ratings)
     said = capsys.readouterr().out
     assert said.count("crash (gtp:") == 1 and "the tournament continues without it" in said
+    again = rate([tmp_path], {"pass": 0.0}, console=QUIET)
+    assert {rating.name for rating in again.ratings} == {"pass", "corner", "network"}
+    assert "pass--crash: crash never played a move" in capsys.readouterr().err
     for left in (
         dataclasses.replace(request, anchor="crash"),
         dataclasses.replace(request, players=players[:2], out=tmp_path / "two"),

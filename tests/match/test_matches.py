@@ -242,6 +242,22 @@ def test_a_side_that_never_plays_makes_no_match(
     assert len(read_match_games(tmp_path)) == games and not list(tmp_path.glob("*result*"))
 
 
+def test_a_match_in_which_a_side_never_played_does_not_count_when_it_is_complete(
+    tmp_path: Path,
+) -> None:
+    """Where the other side moves first in all games, as with start positions, all are kept."""
+    wanted = request("pass", "crash", 2, out=tmp_path)
+    with pytest.raises(ValueError, match="no match: crash"):
+        play(wanted)
+    (row,) = read_rows(tmp_path / "games.jsonl")
+    with RowFile(tmp_path / "games.jsonl") as file:
+        file.append({**row, "number": 2})
+    with pytest.raises(ValueError, match="no match: crash"):
+        play(wanted)
+    with pytest.raises(ValueError, match=r"nothing to rate: .*: crash never played a move"):
+        rate([tmp_path], {})
+
+
 def test_a_program_that_counts_otherwise_is_counted(tmp_path: Path) -> None:
     wanted = MatchRequest(
         program("pass", "W+0.5"),
