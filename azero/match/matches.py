@@ -206,10 +206,11 @@ class _RunningMatch:
             with working(f"match of {len(pairings)} games", self.console):
                 yield from rounds
             return
+        known = len(self.games)
         makers = [
             (
-                player_maker(first, self.request, self.rules, worker),
-                player_maker(second, self.request, self.rules, worker),
+                player_maker(first, self.request, self.rules, worker, known),
+                player_maker(second, self.request, self.rules, worker, known),
             )
             for worker in range(self.request.workers)
         ]

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from azero.games.go.settings import GoConfig
 from azero.games.settings import GameConfig
 from azero.games.shogi.settings import ShogiConfig
@@ -245,9 +247,12 @@ def _style(request: MatchRequest, rules: GameConfig) -> PlayStyle:
     return style
 
 
-def player_maker(side: Side, request: MatchRequest, rules: GameConfig, worker: int) -> MakePlayer:
+def player_maker(
+    side: Side, request: MatchRequest, rules: GameConfig, worker: int, num_known: int = 0
+) -> MakePlayer:
     """Return the factory of the side's players in one thread; a network is loaded once and does not
-    share its tree."""
+    share its tree. A match that continues after `num_known` games draws other random numbers than
+    at its start, so that it does not repeat those games."""
     if not isinstance(side.spec, ThinkerSpec):
         return program_maker(
             side.spec,
@@ -258,8 +263,11 @@ def player_maker(side: Side, request: MatchRequest, rules: GameConfig, worker: i
             request.clock.clock() if request.clock.is_set else None,
             request.resign_score,
         )
+    seed = request.seed + worker
+    if num_known:
+        seed = int(np.random.default_rng([seed, num_known]).integers(2**31))
     settings = ThinkerSettings(
-        style=_style(request, rules), seed=request.seed + worker, by_clock=request.clock.is_set
+        style=_style(request, rules), seed=seed, by_clock=request.clock.is_set
     )
     player = load_any_thinker(side.spec, rules, settings)
     player.name = side.name

@@ -194,6 +194,18 @@ def test_a_match_goes_on_where_it_stopped_and_no_other_may(tmp_path: Path) -> No
         play(request("corner", "pass", 6, out=tmp_path))
 
 
+def test_a_match_that_continues_does_not_repeat_its_first_games(tmp_path: Path) -> None:
+    """A network began again with the same random numbers."""
+    for games in (2, 4):
+        play(
+            MatchRequest(
+                "random:go5", program("pass"), games, size=5, temperature_moves=4, out=tmp_path
+            )
+        )
+    games = read_match_games(tmp_path)
+    assert len({game.actions for game in games}) == len(games) == 4
+
+
 @pytest.mark.parametrize(
     ("mode", "ending"),
     [
