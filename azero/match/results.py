@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,34 +29,41 @@ class NotRatedError(ValueError):
     """A match or a run has no result that can be rated; the message names it and says why."""
 
 
-def read_results(directory: Path, left_out: list[str] | None = None) -> list[MatchOutcome]:
-    """Return the matches in a directory that is a match or a run, or that holds such directories.
-    What cannot be rated is left out, and why is appended to `left_out`; without the list it raises.
+def read_results(
+    directories: Iterable[Path], left_out: list[str] | None = None
+) -> list[MatchOutcome]:
+    """Return the matches in directories each of which is a match or a run, or holds such
+    directories; one that is named twice, as by itself and within another, counts once. What cannot
+    be rated is left out, and why is appended to `left_out`; without the list it raises.
 
     Raises:
       NotRatedError: a match or a run cannot be rated.
       ValueError: there is no such directory, it holds neither, or a file is damaged.
     """
+    found = {path.resolve(): path for path in itertools.chain(*map(_matches_and_runs, directories))}
+    outcomes: list[MatchOutcome] = []
+    for path in found.values():
+        try:
+            outcomes += [_of_match(path)] if (path / MATCH).exists() else _of_run(path)
+        except NotRatedError as error:
+            if left_out is None:
+                raise
+            left_out.append(str(error))
+    return outcomes
+
+
+def _matches_and_runs(directory: Path) -> list[Path]:
+    """Return the directory itself if it is a match or a run, otherwise those in it."""
     if not directory.is_dir():
         raise ValueError(f"there is no directory {directory}")
-    try:
-        if (directory / MATCH).exists():
-            return [_of_match(directory)]
-        if (directory / EVENTS).exists():
-            return _of_run(directory)
-    except NotRatedError as error:
-        if left_out is None:
-            raise
-        left_out.append(str(error))
-        return []
-    inner = sorted(
-        {path.parent for name in (MATCH, EVENTS) for path in directory.glob(f"*/{name}")}
-    )
+    if any((directory / name).exists() for name in (MATCH, EVENTS)):
+        return [directory]
+    inner = {path.parent for name in (MATCH, EVENTS) for path in directory.glob(f"*/{name}")}
     if not inner:
         raise ValueError(
             f"{directory} is neither a match ({MATCH}) nor a run ({EVENTS}), and contains none"
         )
-    return [match for path in inner for match in read_results(path, left_out)]
+    return sorted(inner)
 
 
 def _of_match(directory: Path) -> MatchOutcome:

@@ -39,9 +39,7 @@ def rate(
     """
     console = console or make_console()
     left_out: list[str] = []
-    matches = with_clear_names(
-        [match for directory in directories for match in read_results(directory, left_out)]
-    )
+    matches = with_clear_names(read_results(directories, left_out))
     if not matches:
         raise ValueError(f"nothing to rate: {'; '.join(left_out)}")
     for reason in left_out:

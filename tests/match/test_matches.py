@@ -470,7 +470,7 @@ def test_ratings_of_matches_and_runs(tmp_path: Path) -> None:
     assert json.loads(console.file.getvalue())["ratings"][0]["name"] == "corner"  # type: ignore[attr-defined]
     with RowFile(tmp_path / "run" / "events.jsonl") as events:
         events.append(evaluation_row(10, 0, MatchResult(Tally(8, 0, 2), Tally(6, 0, 4))))
-    (outcome,) = read_results(tmp_path / "run")
+    (outcome,) = read_results([tmp_path / "run"])
     assert outcome.names == (
         "run, iteration 10",
         "run, iteration 0",
@@ -488,7 +488,7 @@ def test_a_run_in_the_present_directory_has_the_directorys_name(
     monkeypatch.chdir(tmp_path / "run")
     with RowFile(Path("events.jsonl")) as events:
         events.append(evaluation_row(2, 0, MatchResult(Tally(1, 0, 0), Tally(0, 0, 1))))
-    assert read_results(Path("."))[0].names == ("run, iteration 2", "run, iteration 0")
+    assert read_results([Path(".")])[0].names == ("run, iteration 2", "run, iteration 0")
     assert CheckpointSpec(Path("."), visits=8).name == "run, 8 visits"
 
 
@@ -616,12 +616,12 @@ def test_matches_of_former_versions_are_not_merged_with_new_ones(tmp_path: Path)
             facts["players"][1] |= {"name": "c", "player": "gtp:somebody"}
         (path / "match.json").write_text(json.dumps(facts))
     identity = f"checkpoint:{first}?visits=4 1"
-    assert {outcome.players[0] for outcome in read_results(tmp_path / "matches")} == {
+    assert {outcome.players[0] for outcome in read_results([tmp_path / "matches"])} == {
         f"{identity} 4 visits gumbel",
         f"{identity} (search not recorded: many games at once)",
         f"{identity} (search not recorded: one tree for each game)",
     }
-    assert [outcome.names for outcome in read_results(old)] == [("a", "b")], (
+    assert [outcome.names for outcome in read_results([old])] == [("a", "b")], (
         "alone they are shown as they are"
     )
     with pytest.raises(ValueError, match="no games connect"):
@@ -647,7 +647,7 @@ def test_the_clock_is_part_of_what_a_player_of_a_tournament_is(tmp_path: Path) -
         directory.close()
     fit = rate([tmp_path], {"a": 0.0}, console=Console(file=io.StringIO()))
     assert {rating.name for rating in fit.ratings} == {"a", "b", "program"}
-    assert read_results(tmp_path)[0].players == ("go9 main_time 10", "go7 main_time 10")
+    assert read_results([tmp_path])[0].players == ("go9 main_time 10", "go7 main_time 10")
 
 
 def test_a_match_of_a_former_version_goes_on_as_it_was_played() -> None:
@@ -678,6 +678,8 @@ def test_results_are_rated_where_the_games_are_gone(
     quiet = Console(file=io.StringIO())
     play(request("corner", "pass", 6, out=tmp_path / "counted"))
     fit = rate([tmp_path], {}, console=quiet)
+    twice = [tmp_path / "counted", tmp_path, tmp_path]
+    assert rate(twice, {}, console=quiet) == fit, "a match that is named twice counts once"
     (tmp_path / "counted" / "games.jsonl").unlink()
     assert rate([tmp_path], {}, console=quiet) == fit, "repeated games count once, as before"
     # Former versions did not count different games by colour.
@@ -687,14 +689,14 @@ def test_results_are_rated_where_the_games_are_gone(
         name: value for name, value in facts["result"].items() if "different" not in name
     }
     (tmp_path / "former" / "match.json").write_text(json.dumps(facts))
-    assert len(read_results(tmp_path, [])) == 1
+    assert len(read_results([tmp_path], [])) == 1
     rate([tmp_path], {}, console=quiet)
     assert "former: 4 of its games repeat others and do not count" in capsys.readouterr().err
     with pytest.raises(ValueError, match=r"nothing to rate: .*games.jsonl, which says whose"):
         rate([tmp_path / "former"], {})
     facts["command"]["temperature_moves"] = 4
     (tmp_path / "former" / "match.json").write_text(json.dumps(facts))
-    assert read_results(tmp_path / "former")[0].result.total == Tally(wins=6)
+    assert read_results([tmp_path / "former"])[0].result.total == Tally(wins=6)
     (tmp_path / "former" / "match.json").write_text(json.dumps({**facts, "result": {"wins": 1}}))
     with pytest.raises(ValueError, match="does not hold a result by colour"):
         rate([tmp_path / "former"], {})
@@ -713,6 +715,6 @@ def test_a_directory_without_games_becomes_another_match(tmp_path: Path) -> None
 
 def test_directories_without_games_are_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is neither a match"):
-        read_results(tmp_path)
+        read_results([tmp_path])
     with pytest.raises(ValueError, match="there is no directory"):
-        read_results(tmp_path / "nowhere")
+        read_results([tmp_path / "nowhere"])
