@@ -57,6 +57,20 @@ def parse_network_name(text: str) -> NetworkName | None:
     return NetworkName("checkpoint", name, query) if name and path.is_dir() else None
 
 
+def read_options(query: str, text: str) -> list[tuple[str, str]]:
+    """Return the options of the player's name `text`, what follows its question mark, in order.
+
+    Raises:
+      ValueError: one is given twice.
+    """
+    options = parse_qsl(query, keep_blank_values=True)
+    names = [name.replace("-", "_") for name, _ in options]
+    for number, (name, _) in enumerate(options):
+        if names[number] in names[:number]:
+            raise ValueError(f"{name} is given twice in {text!r}")
+    return options
+
+
 def describe_unknown(name: str) -> str:
     """Return why `name`, without a kind, is no network (`parse_network_name`)."""
     if Path(name).is_file():

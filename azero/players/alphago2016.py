@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast, get_args
-from urllib.parse import parse_qsl
 
 import jax
 import numpy as np
@@ -19,6 +18,7 @@ from azero.games.game import Game
 from azero.games.go.rollouts.playouts import Rollouts, Starts
 from azero.games.go.rules import Go
 from azero.games.settings import GameConfig
+from azero.models.naming import read_options
 from azero.networks.network import Network
 from azero.networks.rollout import NUM_GROUPS
 from azero.networks.settings import Rollout2016Config
@@ -182,7 +182,7 @@ def parse_apv(text: str) -> ApvSpec | None:
     if kind != "apv" or not name:
         return None
     settings: dict[str, Any] = {}
-    for key, value in parse_qsl(query, keep_blank_values=True):
+    for key, value in read_options(query, text):
         try:
             settings |= _setting(key, value)
         except (KeyError, ValueError):

@@ -7,11 +7,10 @@ import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import parse_qsl
 
 from azero.games.go.settings import GoConfig
 from azero.games.settings import GameConfig
-from azero.models.naming import PROTOCOL_GAMES
+from azero.models.naming import PROTOCOL_GAMES, read_options
 from azero.players.clock import Clock
 from azero.players.external import GtpPlayer, MakePlayer
 from azero.players.external_moves import GnuShogiPlayer, UciPlayer
@@ -114,7 +113,7 @@ def parse_program(text: str) -> ProgramSpec | None:
         return None
     if kind == "gtp":
         return GtpSpec(command)
-    settings = parse_qsl(query, keep_blank_values=True)
+    settings = read_options(query, text)
     if kind == "gnushogi":
         for name, value in settings:
             if name != "depth" or not value.isdigit():

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, get_args
-from urllib.parse import parse_qsl
 
 import jax
 
@@ -25,6 +24,7 @@ from azero.models.naming import (
     check_directory,
     describe_unknown,
     parse_network_name,
+    read_options,
 )
 from azero.models.registry import find_network
 from azero.networks.network import Network
@@ -244,7 +244,7 @@ def _options(text: str, named: NetworkName) -> dict[str, Any]:
     _, _, numbers, has_search, words = _KINDS[named.kind]
     query, options = named.query, dict[str, Any]()
     constants = dict[str, float]()
-    for name, value in parse_qsl(query, keep_blank_values=True):
+    for name, value in read_options(query, text):
         if has_search and name == "search" and value in SEARCHES:
             options[name] = value
         elif has_search and (constant := name.replace("-", "_")) in _CONSTANTS:

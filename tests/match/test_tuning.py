@@ -20,6 +20,8 @@ def test_a_parameter_is_a_range():
     assert values_of(SPACE, point_of(SPACE, (0.5, 4.0))) == (0.5, 4.0)
     assert with_values("go9?visits=8", SPACE, (0.5, 4.0)) == "go9?visits=8&c=0.5&batch=4"
     assert with_values("go9", SPACE, (0.5, 4.0)) == "go9?c=0.5&batch=4"
+    own = "go9?batch=2&visits=8&c=1"  # the opponent's, by default
+    assert with_values(own, SPACE, (0.5, 4.0)) == "go9?visits=8&c=0.5&batch=4"
     large = [parse_parameter("pb-c-base=100..2000000")]
     assert with_values("go9", large, (1234567.0,)) == "go9?pb-c-base=1234567"
     for wrong in ("c", "c=1", "c=2..1", "c=0..1:log", "c=a..b", "c=1..2:square"):

@@ -259,3 +259,20 @@ def test_tictactoe_survives_every_reply():
 
     start = Position.start(model.game)
     assert lost(start, 0) == 0 and lost(start, 1) == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "go9?visits=8&visits=9",
+        "model:go9?pb-c-init=1&search=engine&pb_c_init=2",
+        "apv:policy?visits=8&visits=9",
+        "uci:stockfish?nodes=8&nodes=9",
+        "usi:fairy-stockfish?option.Hash=8&option.Hash=9",
+        "gnushogi:gnushogi?depth=1&depth=2",
+    ],
+)
+def test_an_option_that_is_given_twice_is_refused(text):
+    """Only the last one counted."""
+    with pytest.raises(ValueError, match="is given twice in"):
+        parse_player(text)

@@ -89,10 +89,16 @@ def point_of(space: Sequence[Parameter], values: Sequence[float]) -> np.ndarray:
 
 
 def with_values(player: str, space: Sequence[Parameter], values: Sequence[float]) -> str:
-    """Return the player's name with these settings."""
-    pairs = zip(space, values, strict=True)
-    words = "&".join(
+    """Return the player's name with these settings, in place of its own values of them."""
+    place, _, query = player.partition("?")
+    tuned = {parameter.name.replace("-", "_") for parameter in space}
+    words = [
+        word
+        for word in query.split("&")
+        if word and word.partition("=")[0].replace("-", "_") not in tuned
+    ]
+    words += [
         f"{parameter.name}={value:.0f}" if value == round(value) else f"{parameter.name}={value:g}"
-        for parameter, value in pairs
-    )
-    return f"{player}{'&' if '?' in player else '?'}{words}"
+        for parameter, value in zip(space, values, strict=True)
+    ]
+    return f"{place}?{'&'.join(words)}"
