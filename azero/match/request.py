@@ -122,6 +122,8 @@ class MatchRequest:
             raise ValueError(f"timeout is a number of seconds above 0, not {self.timeout}")
         if self.temperature_moves < 0:
             raise ValueError(f"temperature-moves is at least 0, not {self.temperature_moves}")
+        if self.seed < 0:
+            raise ValueError(f"seed is at least 0, not {self.seed}")
         if self.resign is not None and not 0.0 <= self.resign <= 1.0:
             raise ValueError(f"resign is a win probability in [0, 1], not {self.resign}")
         if self.resign_score is not None and self.resign_score < 1:

@@ -385,6 +385,7 @@ def test_two_networks_play_in_rounds_and_go_on(
         ({"workers": 0}, "at least one worker"),
         ({"timeout": float("nan")}, "timeout is a number of seconds above 0, not nan"),
         ({"temperature_moves": -1}, "temperature-moves is at least 0, not -1"),
+        ({"seed": -1}, "seed is at least 0, not -1"),
         ({"opening_moves": 3}, "needs a file of openings"),
         ({"sprt": (5.0, 5.0)}, "must be below the second"),
         ({"size": 26}, "size 26: sides are 1 to 25"),
