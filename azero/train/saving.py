@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import jax
+import numpy as np
+from flax.traverse_util import flatten_dict
 
 from azero import mesh as mesh_lib
 from azero.checkpoint import (
@@ -127,23 +129,44 @@ def _games_of(state: RunState) -> dict[str, HostArray]:
     return host | {_RESIGN + name: array for name, array in state.resign.state().items()}
 
 
-def keep_first_network(given: Path, workdir: Path) -> None:
+def keep_first_network(given: Path, workdir: Path) -> list[str]:
     """Copy the network that a run starts from into its directory, so that every start before the
     first checkpoint uses the same one. A run that has begun keeps its own copy.
+
+    Returns:
+      a note, on the lead only, if that copy is another network than the one in `given`.
 
     Raises:
       ValueError: the run has begun without one.
       CheckpointError: there is no network in `given`, or it is damaged.
       StorageError: it cannot be written.
     """
-    kept, problem = workdir / FIRST_NETWORK, ""
-    if mesh_lib.is_lead() and not exported_path(kept).exists():
-        if list_iterations(root_directory(workdir)):
+    kept, problem, notes = workdir / FIRST_NETWORK, "", []
+    if mesh_lib.is_lead():
+        if exported_path(kept).exists():
+            notes = _is_another(given, kept)
+        elif list_iterations(root_directory(workdir)):
             problem = f"the run in {workdir} has begun without it; omit it to continue that run"
         else:
             export_network(given, kept)
     if problem := mesh_lib.from_lead(problem):
         raise ValueError(f"--from-network {given}: {problem}, or use another --workdir")
+    return notes
+
+
+def _is_another(given: Path, kept: Path) -> list[str]:
+    """Return a note if the network in `given`, which may be gone by now, is another one than the
+    copy in `kept`."""
+    try:
+        wanted, own = (flatten_dict(load_variables(network)[0]) for network in (given, kept))
+    except CheckpointError:
+        return []
+    if wanted.keys() == own.keys() and all(np.array_equal(wanted[key], own[key]) for key in own):
+        return []
+    return [
+        f"--from-network {given} has no effect: the run began with another network (its copy is in "
+        f"{kept}), or that one has learned since; to start from it use another --workdir"
+    ]
 
 
 def _with_first_network(arrays: dict[str, PyTree], loop: Loop) -> dict[str, PyTree]:

@@ -12,6 +12,7 @@ import jax
 from rich.text import Text
 
 from azero import mesh as mesh_lib
+from azero.checkpoint import Checkpointer
 from azero.console.progress import Progress
 from azero.console.tables import format_bytes, format_duration
 from azero.data import run_files as files
@@ -64,15 +65,21 @@ def make_selfplay_stage(
         problem = "--cluster needs a learner of one process, and this run has several"
         raise ValueError(f"{problem}; start one, or omit --cluster")
     announcement = _warn_of_cost(config)
+    notes: list[str] = []
     if from_network is not None:
-        keep_first_network(find_directory(str(from_network)), workdir)
+        notes = keep_first_network(find_directory(str(from_network)), workdir)
     loop = Loop(config, mesh_lib.make_mesh(), workdir)
     loop.programs.trace_match()
     loop.read_records()
     check_complete(workdir)
+
+    def restore(checkpointer: Checkpointer) -> tuple[RunState, list[str]]:
+        state, others = restore_selfplay(checkpointer, loop)
+        return state, notes + others
+
     return Stage(
         config=config,
-        restore=partial(restore_selfplay, loop=loop),
+        restore=restore,
         save=save_selfplay,
         open=partial(_open, loop, backend),
         report=partial(_report, loop),

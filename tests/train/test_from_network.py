@@ -1,11 +1,14 @@
 """A run that begins with the network of another one."""
 
 import dataclasses
+import functools
+import io
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
+from rich.console import Console
 from small_runs import quiet_run, tictactoe
 
 from azero.checkpoint import CheckpointError, load_variables
@@ -13,8 +16,10 @@ from azero.checkpoint.exported import write_exported
 from azero.experiment import load
 from azero.games.go.settings import GoConfig
 from azero.settings import Config
+from azero.train.driver import run_experiment
 from azero.train.main import main
 from azero.train.saving import FIRST_NETWORK
+from azero.train.selfplay_run import make_selfplay_stage
 
 pytestmark = pytest.mark.usefixtures("shared_programs", "two_devices")
 
@@ -51,6 +56,22 @@ def test_its_parameters_are_those_of_the_other(tmp_path, learned, average_decay)
     )
     # The run has begun: it goes on with its own, whatever it is told.
     assert begin(without_learning(average_decay), tmp_path, tmp_path / "nothing") == 0
+
+
+def test_a_run_that_has_begun_says_that_another_network_has_no_effect(tmp_path, learned) -> None:
+    run, other = tmp_path / "run", tmp_path / "other"
+    console = Console(record=True, width=300, file=io.StringIO())
+
+    def printed(network: Path) -> str:
+        make_stage = functools.partial(make_selfplay_stage, from_network=network)
+        run_experiment(load("tictactoe"), without_learning(), run, make_stage, console)
+        return console.export_text()
+
+    assert "has no effect" not in printed(learned) + printed(learned)
+    variables, config = load_variables(learned)
+    changed = jax.tree.map(lambda leaf: leaf + 1, variables)
+    write_exported(other, changed, 1, config)
+    assert f"--from-network {other} has no effect: the run began with another" in printed(other)
 
 
 def test_a_network_that_does_not_fit_is_refused(tmp_path, learned, capsys) -> None:
