@@ -64,9 +64,13 @@ def _resolve(config: Config, workdir: Path) -> Config:
     network = config.network
     is_open = isinstance(network, ConvolutionalConfig) and network.convolution == "auto"
     if is_open and (written := files.read_settings(workdir)):
-        # Only these are read: the file may be of a version with other settings.
-        names = ("convolution", "train_dtype", "inference_dtype")
-        earlier = {name: written.get("network", {}).get(name) for name in names}
+        # Only this is read: the file may be of a version with other settings. Other kinds of
+        # networks have none, and the checkpoint names what differs.
+        earlier = {
+            name: value
+            for name, value in written.get("network", {}).items()
+            if name == "convolution"
+        }
         source = str(workdir / files.CONFIG)
         network = from_dict({"network": earlier}, config, source=source).network
     if config.game.start_positions is not None:

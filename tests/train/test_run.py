@@ -29,11 +29,13 @@ from azero.data.directory_lock import LOCK, hold
 from azero.data.files import read_arrays
 from azero.data.records.requests import AccuracyRequest
 from azero.data.rows import read_rows
+from azero.data.run_files import write_config
 from azero.distributed import EXIT_INTERRUPTED
 from azero.evaluate.joseki import count_openings
 from azero.experiment import NAMES, load
 from azero.games.go.sgf import read_games
 from azero.mesh import make_mesh
+from azero.networks.settings import Rollout2016Config
 from azero.report.game_records import export_games
 from azero.search.settings import PuctConfig
 from azero.settings import Config
@@ -749,6 +751,18 @@ def test_damaged_settings_of_a_run_are_named(tmp_path):
     (tmp_path / "config.json").write_text('{"network": {"convolution": "xlb"}}')
     with pytest.raises(ValueError, match=r"config\.json: network.convolution is one of"):
         resolve_settings(config, tmp_path)
+
+
+def test_a_run_keeps_its_convolution_and_takes_the_compute_types_that_are_asked_for(tmp_path):
+    network = tictactoe().network.replace(
+        convolution="auto", train_dtype="float32", inference_dtype="bfloat16"
+    )
+    config = dataclasses.replace(tictactoe(), network=network)
+    began = network.replace(convolution="xla", train_dtype="bfloat16")
+    write_config(tmp_path, dataclasses.replace(config, network=began))
+    assert resolve_settings(config, tmp_path).network == network.replace(convolution="xla")
+    write_config(tmp_path, dataclasses.replace(config, network=Rollout2016Config()))
+    resolve_settings(config, tmp_path)  # the checkpoint names what differs
 
 
 def test_a_bucket_is_no_working_directory(capsys):
