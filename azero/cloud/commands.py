@@ -12,7 +12,7 @@ from azero.cloud.gcloud import Command
 from azero.cloud.requests import Hardware, Job, Place, Storage
 from azero.config import find_overlay
 from azero.experiment import load
-from azero.train.arguments import parse_arguments
+from azero.train.arguments import check_source, find_flags, parse_arguments
 
 RUNTIMES = {
     "v2": "tpu-ubuntu2204-base",
@@ -163,18 +163,38 @@ def check_storage(storage: Storage) -> None:
         )
 
 
+def check_job(job: Job) -> Path:
+    """Return the job's working directory; an error shows here, not on a machine that costs money.
+
+    Raises:
+      ValueError: the experiment, its flags or the overlay are wrong.
+    """
+    if overlays := find_flags(job.flags, "--config"):
+        raise ValueError(
+            f"--config {overlays[0]}: give it before the two dashes; its text is then copied to "
+            "the machine"
+        )
+    flags = [*(f"--config={path}" for path in job.config), "--workdir", _workdir(job), *job.flags]
+    experiment = load(job.experiment)
+    arguments = parse_arguments(experiment, flags)
+    check_source(experiment, arguments)
+    assert arguments.workdir is not None
+    return arguments.workdir
+
+
+def _workdir(job: Job) -> str:
+    return job.workdir or f"{scripts.RUNS}/{job.experiment}"
+
+
 def launch(name: str, job: Job, place: Place) -> Command:
     """Return the command that starts the job on all workers.
 
     Raises:
       ValueError: the experiment, its flags or the overlay are wrong.
     """
-    config = [f"--config={path}" for path in job.config]
-    # An error shows here, not on a machine that costs money.
-    parse_arguments(load(job.experiment), [*config, *job.flags])
+    check_job(job)
     overlays = [find_overlay(path).read_text(encoding="utf-8") for path in job.config]
-    workdir = job.workdir or f"{scripts.RUNS}/{job.experiment}"
-    script = scripts.launch(job.experiment, job.flags, workdir, overlays)
+    script = scripts.launch(job.experiment, job.flags, _workdir(job), overlays)
     return _on_all(f"starting {job.experiment} on {name}", name, place, script)
 
 

@@ -18,6 +18,7 @@ from azero.cloud.requests import (
     SetupRequest,
     WatchRequest,
 )
+from azero.cloud.scripts import RUNS
 from azero.cloud.watch import Watch, wait_until_active
 from azero.console.terminal import make_console
 
@@ -84,6 +85,12 @@ def _watch(gcloud: Gcloud, request: WatchRequest) -> int:
         raise ValueError(
             "watch with --spot needs --disk or --bucket: a spot machine's own disk is lost with "
             "it, and every machine would start over"
+        )
+    workdir = commands.check_job(request.job)
+    if request.hardware.spot and not workdir.is_relative_to(RUNS):
+        raise ValueError(
+            f"watch with --spot needs a --workdir in {RUNS}, where the storage is mounted: "
+            f"{workdir} is lost with the machine, and every machine would start over"
         )
     creating = commands.create(name, request.hardware, storage.disk, place)
     starting = [*_setup(request), commands.launch(name, request.job, place)]

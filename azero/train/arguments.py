@@ -95,6 +95,26 @@ def parse_arguments(experiment: Experiment, argv: Sequence[str] | None = None) -
     return parse_flags(Arguments(settings=settings), experiment.name, experiment.title, argv)
 
 
+def check_source(experiment: Experiment, arguments: Arguments) -> None:
+    """Raise ValueError if the flags do not fit where the experiment's positions come from."""
+    if experiment.learns_from == "selfplay":
+        if arguments.data is not None:
+            raise ValueError(
+                f"--data {arguments.data}: {experiment.name} learns from its own games; sl19, sl9, "
+                "sl_chess and sl_shogi learn from records"
+            )
+        return
+    if arguments.elastic.cluster is not None:
+        problem = f"{experiment.name} learns from records and plays no games"
+        raise ValueError(f"--cluster {arguments.elastic.cluster}: {problem}")
+    if arguments.from_network is not None:
+        problem = f"{experiment.name} learns from records and starts with random parameters"
+        raise ValueError(f"--from-network {arguments.from_network}: {problem}")
+    if arguments.data is None:
+        how = "--data DIR is a data set (azero data import PATHS --out DIR makes one)"
+        raise ValueError(f"{experiment.name} learns from records: {how}")
+
+
 class _HasWorkdir(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
 

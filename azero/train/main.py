@@ -14,7 +14,7 @@ from shlex import quote
 from azero.console.standard_output import end_with_reader
 from azero.distributed.token import VARIABLE
 from azero.experiment import Experiment
-from azero.train.arguments import Arguments, ClusterOptions, parse_arguments
+from azero.train.arguments import Arguments, ClusterOptions, check_source, parse_arguments
 from azero.train.driver import run_experiment
 from azero.train.selfplay_run import WorkerBackend, make_selfplay_stage
 from azero.train.stopping import end_with_status
@@ -28,6 +28,7 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> None:
     def start() -> int:
         with end_with_reader():
             arguments = parse_arguments(experiment, argv)
+        check_source(experiment, arguments)
         if experiment.learns_from == "selfplay":
             return _learn_from_selfplay(experiment, arguments)
         return _learn_from_records(experiment, arguments)
@@ -37,11 +38,6 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> None:
 
 def _learn_from_selfplay(experiment: Experiment, arguments: Arguments) -> int:
     assert arguments.workdir is not None
-    if arguments.data is not None:
-        raise ValueError(
-            f"--data {arguments.data}: {experiment.name} learns from its own games; sl19, sl9, "
-            "sl_chess and sl_shogi learn from records"
-        )
     with contextlib.ExitStack() as cluster:
         backend = None
         if arguments.elastic.cluster is not None:
@@ -56,16 +52,7 @@ def _learn_from_selfplay(experiment: Experiment, arguments: Arguments) -> int:
 
 
 def _learn_from_records(experiment: Experiment, arguments: Arguments) -> int:
-    assert arguments.workdir is not None
-    if arguments.elastic.cluster is not None:
-        problem = f"{experiment.name} learns from records and plays no games"
-        raise ValueError(f"--cluster {arguments.elastic.cluster}: {problem}")
-    if arguments.from_network is not None:
-        problem = f"{experiment.name} learns from records and starts with random parameters"
-        raise ValueError(f"--from-network {arguments.from_network}: {problem}")
-    if arguments.data is None:
-        how = "--data DIR is a data set (azero data import PATHS --out DIR makes one)"
-        raise ValueError(f"{experiment.name} learns from records: {how}")
+    assert arguments.workdir is not None and arguments.data is not None
     return run_experiment(
         experiment,
         arguments.settings,

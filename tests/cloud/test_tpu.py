@@ -345,7 +345,14 @@ def test_logs_hands_the_terminal_over(capfd, monkeypatch, gcloud):
         ("setup my-go9 --source /nowhere/at/all", "is not a checkout of azero"),
         ("launch my-go9 go10", "unknown experiment 'go10'"),
         ("launch my-go9 go9 --config nothing.toml", "cannot read the overlay nothing.toml"),
+        ("launch my-go9 go9 --workdir gs://runs/go9", "mount the bucket"),
+        ("launch my-go9 sl19", "sl19 learns from records: --data DIR"),
+        ("launch my-go9 go9 -- --config mine.toml", "--config mine.toml: give it before the two"),
         ("watch my-go9 go9 --accelerator v5litepod-8 --spot", "needs --disk or --bucket"),
+        (
+            "watch my-go9 go9 --accelerator v5litepod-8 --spot --bucket b --workdir runs/go9",
+            "runs/go9 is lost with the machine",
+        ),
     ],
 )
 def test_mistakes_are_found_before_anything_costs_money(capsys, monkeypatch, gcloud, line, says):
