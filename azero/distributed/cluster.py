@@ -75,21 +75,22 @@ def join(settings: RunConfig, workdir: Path) -> ProcessLinks:
         process that does not come or comes twice.
     """
     mesh_lib.split_cpu()
-    told = (settings.coordinator, settings.num_processes, settings.process_id)
+    told = {settings.coordinator_bind, settings.num_processes, settings.process_id} != {None}
     if jax.distributed.is_initialized():
         return ProcessLinks(jax.process_index(), {}, {})
     if settings.distributed == "off":
-        if told != (None, None, None):
+        if told or settings.coordinator is not None:
             raise ValueError(
-                "run.coordinator, run.num-processes and run.process-id need "
+                "run.coordinator, run.coordinator-bind, run.num-processes and run.process-id need "
                 "run.distributed auto or on"
             )
         return ProcessLinks(0, {}, {})
     if settings.coordinator is not None:
         return _join_at(settings, settings.coordinator, workdir)
-    if told != (None, None, None):
+    if told:
         raise ValueError(
-            "run.num-processes and run.process-id need run.coordinator, the HOST:PORT of process 0"
+            "run.coordinator-bind, run.num-processes and run.process-id need run.coordinator, the "
+            "HOST:PORT of process 0"
         )
     if settings.distributed == "auto" and not in_cluster(os.environ):
         return ProcessLinks(0, {}, {})

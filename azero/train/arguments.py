@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
 import tyro
 
-from azero.config import C, check_range, load_overlay
+from azero.config import C, check, check_range, load_overlay
 from azero.experiment import Experiment
 from azero.settings import Config
 
@@ -48,6 +48,12 @@ class ClusterOptions:
     def __post_init__(self) -> None:
         check_range(self, "--", "workers worker_cpus", 1)
         check_range(self, "--", "worker_gpus worker_tpus learner_gpus", 0)
+        given = [
+            f"--{field.name.replace('_', '-')}"
+            for field in dataclasses.fields(self)
+            if getattr(self, field.name) != field.default
+        ]
+        check(self.cluster is not None or not given, f"{', '.join(given)}: only with --cluster")
 
 
 @dataclass(frozen=True)

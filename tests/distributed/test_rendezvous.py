@@ -270,6 +270,7 @@ ERRORS = [
         "run.process-id = 2 is not one of the 2 processes, which count from 0",
     ),
     ({"num_processes": 2}, "need run.coordinator, the HOST:PORT of process 0"),
+    ({"coordinator_bind": "10.0.0.1"}, "need run.coordinator, the HOST:PORT of process 0"),
     ({"distributed": "off", "process_id": 1}, "need run.distributed auto or on"),
 ]
 

@@ -265,7 +265,10 @@ def test_without_ray_one_line_says_what_to_install(monkeypatch, capsys, tmp_path
 
 @pytest.mark.parametrize(
     ("flags", "message"),
-    [(["--cluster", "ray", "--workers", "0"], "--workers is at least 1, not 0")],
+    [
+        (["--cluster", "ray", "--workers", "0"], "--workers is at least 1, not 0"),
+        (["--workers", "4", "--worker-gpus", "1"], "--workers, --worker-gpus: only with --cluster"),
+    ],
 )
 def test_an_error_in_the_flags_is_one_line(flags, message, capsys, tmp_path):
     with pytest.raises(SystemExit) as ended:
