@@ -38,6 +38,7 @@ def diagnose(experiment: str, compile_programs: bool) -> int:
       ValueError: there is no such experiment.
     """
     chosen = load(experiment)
+    mesh_lib.split_cpu()  # as a run does
     config, plays = chosen.config, chosen.learns_from == "selfplay"
     cost = estimate(config, plays=plays)
     console = make_console()
@@ -122,10 +123,15 @@ def _problems(config: Config, cost: Estimate, plays: bool) -> list[str]:
         problems.append(f"selfplay.num-games = {num_games} is not divisible by {devices} devices")
     if batch_size % devices:
         problems.append(f"learner.batch-size = {batch_size} is not divisible by {devices} devices")
-    limit = _device_bytes() or memory_bytes()
-    if cost.tree_bytes + cost.training_bytes > (1 - FREE_SHARE) * limit:
-        sizes = f"the trees ({format_bytes(cost.tree_bytes)}) do not fit into {format_bytes(limit)}"
-        problems.append(f"{sizes}; a smaller selfplay.search-batch makes them smaller")
+    limit, sharing = _device_bytes(), 1
+    if limit is None:  # the devices share the host's memory
+        limit, sharing = memory_bytes(), devices
+    if sharing * (cost.tree_bytes + cost.training_bytes) > (1 - FREE_SHARE) * limit:
+        trees = format_bytes(sharing * cost.tree_bytes)
+        sizes = f"the trees ({trees}) do not fit into {format_bytes(limit)}"
+        # trees that are kept from move to move are those of all games
+        smaller = "num-games" if config.search.kept_room else "search-batch"
+        problems.append(f"{sizes}; a smaller selfplay.{smaller} makes them smaller")
     free = shutil.disk_usage(".").free
     if cost.replay_bytes > free:
         sizes = f"about {format_bytes(cost.replay_bytes)}, and {format_bytes(free)} are free"

@@ -1,6 +1,8 @@
 """Players by name, what a run costs, and the command line's one-line messages."""
 
 import dataclasses
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 from azero.checkpoint.exported import write_exported
 from azero.commands.doctor import diagnose
 from azero.commands.main import main
+from azero.cores import DEVICES_VARIABLE, num_cpu_devices
 from azero.engines.serve import Source
 from azero.experiment import load
 from azero.games.go.settings import GoConfig
@@ -147,6 +150,16 @@ def test_the_doctor_asks_no_trees_of_what_learns_from_records(capsys):
     assert "search tree" not in capsys.readouterr().out
     config = load("sl19").config
     assert estimate(config, plays=False).flops < estimate(config).flops
+
+
+def test_the_doctor_counts_the_devices_of_a_run_and_says_which_setting_makes_trees_smaller():
+    needs = "import azero.commands.doctor as d; d.memory_bytes = lambda: 1 << 20; "
+    words = [sys.executable, "-c", f"{needs}d.diagnose('go19', compile_programs=False)"]
+    environment = {name: value for name, value in os.environ.items() if name != DEVICES_VARIABLE}
+    environment |= {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "", "COLUMNS": "200"}
+    said = subprocess.run(words, env=environment, capture_output=True, text=True).stdout
+    assert f"{num_cpu_devices()} x cpu" in said
+    assert "do not fit into 1.0 MiB; a smaller selfplay.num-games makes them smaller" in said
 
 
 @pytest.mark.parametrize(
