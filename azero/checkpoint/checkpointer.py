@@ -32,8 +32,8 @@ from azero.checkpoint.leaves import (
 from azero.checkpoint.record import (
     CheckpointError,
     DamagedCheckpointError,
+    check_settings,
     make_record,
-    settings_changes,
 )
 from azero.data.files import DamagedFileError, write_arrays
 from azero.selfplay.trajectory import HostArray
@@ -258,12 +258,7 @@ class Checkpointer:
         """
         record = orbax_io.read_record(self.directory, iteration)
         leaves, name = record["leaves"], f"checkpoint {iteration} in {self.directory}"
-        refused, allowed = settings_changes(record["config"], self._config)
-        if refused:
-            raise CheckpointError(
-                f"{name} does not fit the settings: {'; '.join(refused)}; for a new run choose "
-                "another --workdir"
-            )
+        allowed = check_settings(record, self._config, self.directory)
         for part in optional:
             if part not in leaves:
                 target = {name: other for name, other in target.items() if name != part}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from azero.config import to_dict
@@ -103,6 +104,22 @@ def open_record(record: Any) -> dict[str, Any]:
 def digest_json(content: Any) -> str:
     """Return the SHA-256 of a JSON-able value, independent of the order of keys."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def check_settings(record: Mapping[str, Any], config: Config, root: Path) -> list[str]:
+    """Return the settings that have changed since the checkpoint in `root` that has this record, a
+    line each.
+
+    Raises:
+      CheckpointError: it cannot be used with these settings; those that differ are named.
+    """
+    refused, allowed = settings_changes(record["config"], config)
+    if refused:
+        raise CheckpointError(
+            f"checkpoint {record['iteration']} in {root} does not fit the settings: "
+            f"{'; '.join(refused)}; for a new run choose another --workdir"
+        )
+    return allowed
 
 
 def settings_changes(saved: dict[str, Any], config: Config) -> tuple[list[str], list[str]]:

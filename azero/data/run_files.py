@@ -95,7 +95,7 @@ def read_settings(workdir: Path) -> dict[str, Any]:
     Raises:
       ValueError: the file is damaged; it is named.
     """
-    return _read_json(workdir / CONFIG)
+    return read_json(workdir / CONFIG)
 
 
 def read_config(directory: Path) -> Config:
@@ -131,7 +131,7 @@ def write_config(workdir: Path, config: Any) -> None:
 
 def write_run(workdir: Path, experiment: str, config: Any) -> None:
     """Write what the run is and where it runs; a resumed run keeps its first start time."""
-    old = _read_json(workdir / RUN)
+    old = read_json(workdir / RUN)
     facts = {
         "experiment": experiment,
         "config_hash": config_hash(config),
@@ -189,8 +189,8 @@ def load_run(workdir: Path) -> RunData:
         )
     return RunData(
         workdir,
-        _read_json(workdir / CONFIG),
-        _read_json(workdir / RUN),
+        read_json(workdir / CONFIG),
+        read_json(workdir / RUN),
         read_rows(workdir / METRICS),
         read_rows(workdir / EVENTS),
         [(number, _read_samples(path)) for number, path in _sample_paths(workdir)],
@@ -247,7 +247,12 @@ def _commit() -> str | None:
     return answer.stdout.strip()
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the object in a file; empty where there is none.
+
+    Raises:
+      ValueError: the file is damaged; it is named.
+    """
     if not path.exists():
         return {}
     try:

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from azero import mesh as mesh_lib
 from azero.checkpoint import orbax_io, store
+from azero.checkpoint.record import check_settings
 from azero.config import config_hash
 from azero.data.files import DamagedFileError, write_atomic
-from azero.data.run_files import EVENTS, METRICS, SAMPLES, board_directories
+from azero.data.run_files import EVENTS, METRICS, SAMPLES, board_directories, read_json
 from azero.data.shard import parse_shard_path
 from azero.settings import Config
 from azero.train.boards import part_of_board
@@ -39,31 +40,31 @@ def go_back(workdir: Path, iteration: int, config: Config) -> str:
 
     Raises:
       ValueError: there is no such checkpoint; the existing ones are named.
-      CheckpointError: it cannot be read.
+      CheckpointError: it cannot be read, or does not fit the settings; nothing has been moved.
       OSError: the system refuses.
     """
     went = {"iteration": iteration, "settings": config_hash(config)}
     known = workdir / WENT_BACK
     line = ""
     if mesh_lib.is_lead():
-        if known.exists() and json.loads(known.read_text(encoding="utf-8")) == went:
+        if read_json(known) == went:
             before = f"the run went back to checkpoint {iteration} with these settings before"
             line = f"{before}; it continues from its newest checkpoint"
         else:
-            line = _set_aside_after(workdir, iteration)
+            line = _set_aside_after(workdir, iteration, config)
             write_atomic(known, [json.dumps(went).encode()])
     mesh_lib.smallest(0)  # no process reads what is being moved
     return line
 
 
-def _set_aside_after(workdir: Path, iteration: int) -> str:
+def _set_aside_after(workdir: Path, iteration: int, config: Config) -> str:
     root = store.root_directory(workdir)
     iterations = store.list_iterations(root)
     if iteration not in iterations:
         there = ", ".join(map(str, iterations)) or "none"
         problem = f"no such checkpoint in {workdir}; the checkpoints are: {there}"
         raise ValueError(f"--from-checkpoint {iteration}: {problem}")
-    orbax_io.read_record(root, iteration)
+    check_settings(orbax_io.read_record(root, iteration), config, root)
     later = [other for other in iterations if other > iteration]
     shards = _later_shards(workdir, root, iteration)
     samples = [path for path in (workdir / SAMPLES).glob("*.json") if path.stem.isdigit()]

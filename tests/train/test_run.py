@@ -23,7 +23,7 @@ from policy_words import split_words
 from rich.console import Console
 from small_runs import digests, quiet_run, tictactoe, tiny
 
-from azero.checkpoint import load_variables
+from azero.checkpoint import CheckpointError, load_variables
 from azero.commands.accuracy import evaluate_accuracy
 from azero.data.directory_lock import LOCK, hold
 from azero.data.files import read_arrays
@@ -40,6 +40,7 @@ from azero.report.game_records import export_games
 from azero.search.settings import PuctConfig
 from azero.settings import Config
 from azero.train.driver import run_experiment
+from azero.train.going_back import WENT_BACK
 from azero.train.loop import why_nothing_is_learned
 from azero.train.main import main
 from azero.train.programs import Programs
@@ -681,6 +682,11 @@ def test_a_run_goes_back_to_a_checkpoint_and_sets_aside_what_was_behind_it(
         rf"checkpoints are: 1, 2, 3, 4",
     ):
         run_from(config, tmp_path, 7)
+    # A checkpoint that does not fit the settings is refused before anything is moved.
+    other = dataclasses.replace(config, network=config.network.replace(filters=6))
+    with pytest.raises(CheckpointError, match=r"checkpoint 2 .* network.filters = 4 in the chec"):
+        run_from(other, tmp_path, 2)
+    assert digests(tmp_path) == first
     # With other settings it takes another way.
     assert "gone back to checkpoint 2: checkpoints 3, 4 and" in run_from(
         ungated(4, rate=1e-3), tmp_path, 2
@@ -708,6 +714,9 @@ def test_a_run_goes_back_to_a_checkpoint_and_sets_aside_what_was_behind_it(
     run_from(config, tmp_path, 2)
     assert digests(tmp_path) == first
     assert (tmp_path / "set-aside" / "after-2-2").is_dir()
+    (tmp_path / WENT_BACK).write_text("")
+    with pytest.raises(ValueError, match=rf"{WENT_BACK} is not valid JSON"):
+        run_from(config, tmp_path, 2)
 
 
 @pytest.mark.parametrize("rate", [1e30, 1e3])
