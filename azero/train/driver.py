@@ -51,11 +51,11 @@ def run_experiment(
     make_stage: MakeStage[S],
     console: Console | None = None,
     from_checkpoint: int | None = None,
-    flags: str = "",
+    command: str | None = None,
 ) -> int:
     """Join the other processes, where there are any, and run an experiment's stage; return its exit
-    status. The run goes back to `from_checkpoint`, if one is given. `flags` are further flags of
-    the command that continues the run, in addition to --workdir.
+    status. The run goes back to `from_checkpoint`, if one is given. `command` continues the run;
+    None is that of the experiment with its own settings.
 
     Raises:
       ValueError: settings do not fit each other, the devices, the data, or what is in `workdir`.
@@ -70,7 +70,7 @@ def run_experiment(
         use_compilation_cache()
         console.print(Text.assemble((experiment.name, "bold"), f"  {experiment.title}"))
         console.print(f"devices: {describe_devices()}; working directory: {workdir}")
-        command = f"azero train {experiment.name} --workdir {quote(str(workdir))}{flags}"
+        command = command or f"azero train {experiment.name} --workdir {quote(str(workdir))}"
         return run_stage(
             experiment.name, config, workdir, make_stage, console, line, from_checkpoint, command
         )

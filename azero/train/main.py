@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from shlex import quote
 
 from azero.console.standard_output import end_with_reader
 from azero.distributed.token import VARIABLE
@@ -29,14 +29,16 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> None:
         with end_with_reader():
             arguments = parse_arguments(experiment, argv)
         check_source(experiment, arguments)
-        if experiment.learns_from == "selfplay":
-            return _learn_from_selfplay(experiment, arguments)
-        return _learn_from_records(experiment, arguments)
+        words = ("azero", "train", experiment.name, *(sys.argv[1:] if argv is None else argv))
+        learn = (
+            _learn_from_selfplay if experiment.learns_from == "selfplay" else _learn_from_records
+        )
+        return learn(experiment, arguments, shlex.join(words))
 
     end_with_status(start)
 
 
-def _learn_from_selfplay(experiment: Experiment, arguments: Arguments) -> int:
+def _learn_from_selfplay(experiment: Experiment, arguments: Arguments, command: str) -> int:
     assert arguments.workdir is not None
     with contextlib.ExitStack() as cluster:
         backend = None
@@ -48,10 +50,11 @@ def _learn_from_selfplay(experiment: Experiment, arguments: Arguments) -> int:
             arguments.workdir,
             partial(make_selfplay_stage, backend=backend, from_network=arguments.from_network),
             from_checkpoint=arguments.from_checkpoint,
+            command=command,
         )
 
 
-def _learn_from_records(experiment: Experiment, arguments: Arguments) -> int:
+def _learn_from_records(experiment: Experiment, arguments: Arguments, command: str) -> int:
     assert arguments.workdir is not None and arguments.data is not None
     return run_experiment(
         experiment,
@@ -59,7 +62,7 @@ def _learn_from_records(experiment: Experiment, arguments: Arguments) -> int:
         arguments.workdir,
         partial(make_supervised_stage, arguments.data),
         from_checkpoint=arguments.from_checkpoint,
-        flags=f" --data {quote(str(arguments.data))}",
+        command=command,
     )
 
 

@@ -746,6 +746,19 @@ def test_a_run_that_diverges_keeps_its_checkpoints_and_says_how_to_go_on(
     assert max(digests(tmp_path)) == 4
 
 
+def test_the_command_that_goes_back_has_the_flags_of_the_run(monkeypatch, tmp_path):
+    given = {}
+    monkeypatch.setattr(
+        "azero.train.main.run_experiment", lambda *_, **options: given.update(options) or 0
+    )
+    flags = ["--config", "smoke", "--workdir", str(tmp_path / "a run"), "--run.iterations", "9"]
+    with pytest.raises(SystemExit):
+        main(load("tictactoe"), flags)
+    assert given["command"] == (
+        f"azero train tictactoe --config smoke --workdir '{tmp_path / 'a run'}' --run.iterations 9"
+    )
+
+
 def test_damaged_settings_of_a_run_are_named(tmp_path):
     config = tiny(load("tictactoe").config)
     config = dataclasses.replace(
