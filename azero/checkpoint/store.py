@@ -9,16 +9,25 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
 from azero.checkpoint.record import DamagedCheckpointError
-from azero.data.files import DamagedFileError, read_arrays, read_header, sync_directory
+from azero.data.files import (
+    TEMPORARY_SUFFIX,
+    DamagedFileError,
+    read_arrays,
+    read_header,
+    sync_directory,
+)
 from azero.selfplay.trajectory import HostArray
 
 _UNFINISHED = ".orbax-checkpoint-tmp"
 """In the name of a directory that Orbax is writing."""
+_HOST = re.compile(rf"(\d+)\.p(\d+)\.host(?:{re.escape(TEMPORARY_SUFFIX)})?")
+"""Names from `host_path`, whole or being written."""
 
 
 def root_directory(workdir: Path) -> Path:
@@ -56,8 +65,9 @@ def list_hosts(root: Path) -> list[tuple[Path, str, int]]:
     """
     found = []
     for path in (root / "hosts").glob("*.p*.host*"):
-        iteration, process, *_ = path.name.split(".")
-        found.append((path, iteration, int(process.removeprefix("p"))))
+        # Copies under other names, such as synchronised folders make, do not count.
+        if name := _HOST.fullmatch(path.name):
+            found.append((path, name[1], int(name[2])))
     return found
 
 

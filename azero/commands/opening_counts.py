@@ -17,7 +17,7 @@ from azero.console.tables import Cell, make_table
 from azero.console.terminal import make_console
 from azero.data.files import StorageError
 from azero.data.run_files import read_config
-from azero.data.shard import read_replay
+from azero.data.shard import list_shards, read_replay
 from azero.evaluate.chess_openings import OPENINGS, games_reaching
 
 PARTS = 5
@@ -38,7 +38,7 @@ def count_openings(workdir: Path) -> tuple[np.ndarray, np.ndarray]:
     config = read_config(workdir)
     if config.game.name != "chess":
         raise ValueError(f"{workdir} is a run of {config.game.name}; the openings are for chess")
-    count = sum(1 for _ in (workdir / "replay").glob("games-p*.shard"))
+    count = len(list_shards(workdir / "replay"))
     if not count:
         raise ValueError(f"{workdir} has no games in its replay")
     parts = min(PARTS, count)

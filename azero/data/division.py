@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from azero.data.manifest import parse_manifest_path
+from azero.data.manifest import list_manifests
 from azero.data.shard import ShardName
 
 
@@ -40,8 +40,7 @@ def deal_shards(
 def forget_processes(directory: Path, count: int) -> None:
     """Delete the shards and manifests in `directory` of the processes from `count` on, once no
     checkpoint needs them."""
-    for manifest in directory.glob("manifest-p*.jsonl"):
-        process = parse_manifest_path(manifest)
+    for process, manifest in list_manifests(directory):
         if process >= count:
             for path in directory.glob(f"games-p{process:03d}-*"):
                 path.unlink(missing_ok=True)

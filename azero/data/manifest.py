@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from azero.data.files import (
     sync_directory,
     write_atomic,
 )
-from azero.data.shard import Positions, parse_shard_path, shard_path, write_shard
+from azero.data.shard import Positions, list_shards, shard_path, write_shard
 from azero.selfplay.trajectory import HostArray
 
 
@@ -52,10 +53,10 @@ class Manifest:
         """Add the shards whose lines are damaged, from the headers of their files."""
         if not self.num_damaged:
             return
-        for path in sorted(
-            self.path.parent.glob(f"games-p{parse_manifest_path(self.path):03d}-*.shard")
-        ):
-            index = parse_shard_path(path)[1]
+        own = parse_manifest_path(self.path)
+        for process, index, path in list_shards(self.path.parent):
+            if process != own:
+                continue
             with contextlib.suppress(DamagedFileError):
                 header, _, digest = read_header(path)
                 if index not in self.records and header["facts"].get("shard") == index:
@@ -123,6 +124,16 @@ def manifest_path(directory: Path, process_index: int) -> Path:
 def parse_manifest_path(path: Path) -> int:
     """Return the process index of a file name from `manifest_path`."""
     return int(path.stem.removeprefix("manifest-p"))
+
+
+def list_manifests(directory: Path) -> list[tuple[int, Path]]:
+    """Return (process index, file) of the manifests in `directory`; files under other names do not
+    count, as in `list_shards`."""
+    found = []
+    for path in directory.glob("manifest-p*.jsonl"):
+        if re.fullmatch(r"manifest-p\d{3,}\.jsonl", path.name):
+            found.append((parse_manifest_path(path), path))
+    return sorted(found)
 
 
 def _format_record(record: ShardRecord) -> bytes:

@@ -27,9 +27,9 @@ from azero.data.shard import (
     ShardName,
     ends_elsewhere,
     is_target,
+    list_shards,
     pack_games,
     pack_positions,
-    parse_shard_path,
     read_shard,
     row_dtype,
     shard_path,
@@ -363,11 +363,11 @@ class Replay:
         rewritten first: it never names a deleted shard."""
         if any(gone(index) for index in self._manifest.records):
             self._manifest.retain(lambda index: not gone(index))
-        pattern = f"games-p{self._process:03d}-*.shard"
-        for path in self.directory.glob(pattern):
-            if gone(parse_shard_path(path)[1]):
+        for process, index, path in list_shards(self.directory):
+            if process == self._process and gone(index):
                 path.unlink(missing_ok=True)
-        for path in self.directory.glob(pattern + TEMPORARY_SUFFIX):
+        pattern = f"games-p{self._process:03d}-*.shard{TEMPORARY_SUFFIX}"
+        for path in self.directory.glob(pattern):
             path.unlink(missing_ok=True)
 
 

@@ -17,6 +17,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -86,7 +87,8 @@ def board_directories(workdir: Path) -> dict[int | None, Path]:
     """Return the directories of all boards in a run's directory by size; None is the run's own,
     which is `workdir` itself."""
     others = sorted((workdir / BOARDS).glob("*x*"))
-    return {None: workdir, **{int(path.name.split("x")[0]): path for path in others}}
+    sizes = ((re.fullmatch(r"(\d+)x\1", path.name), path) for path in others)
+    return {None: workdir, **{int(size[1]): path for size, path in sizes if size}}
 
 
 def read_settings(workdir: Path) -> dict[str, Any]:

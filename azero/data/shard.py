@@ -8,6 +8,7 @@ concatenated, 4 bytes for each visited move (`azero.selfplay.targets`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -100,15 +101,22 @@ class Positions(NamedTuple):
     target can have words"""
 
 
+_SHARD = re.compile(r"games-p(\d{3,})-(\d{8,})\.shard")
+"""Names from `shard_path`."""
+
+
 def shard_path(directory: Path, process_index: int, index: int) -> Path:
     """Return the name of shard `index` of a process."""
     return directory / f"games-p{process_index:03d}-{index:08d}.shard"
 
 
-def parse_shard_path(path: Path) -> tuple[int, int]:
-    """Return (process index, shard index) of a file name from `shard_path`."""
-    process, index = path.stem.removeprefix("games-p").split("-")
-    return int(process), int(index)
+def list_shards(directory: Path) -> list[tuple[int, int, Path]]:
+    """Return (process index, shard index, file) of the shards in `directory`, in order.
+
+    Files under other names, such as the copies that synchronised folders make, are no shards.
+    """
+    named = ((_SHARD.fullmatch(path.name), path) for path in directory.glob("games-p*.shard"))
+    return sorted((int(name[1]), int(name[2]), path) for name, path in named if name)
 
 
 def pack_positions(games: Games, slots: int, num_points: int | None = None) -> Positions:
@@ -271,8 +279,8 @@ def read_replay(
     Raises:
       DamagedFileError: see `read_shard`.
     """
-    paths, room = (workdir / "replay").glob("games-p*.shard"), policy_room(game)
-    for path in sorted(paths, key=lambda path: parse_shard_path(path)[::-1]):
+    shards, room = list_shards(workdir / "replay"), policy_room(game)
+    for _, _, path in sorted(shards, key=lambda shard: (shard[1], shard[0])):
         try:
             found = read_shard(path, None, game.name, game.frame_words, room, has_auxiliary)
         except DamagedFileError:

@@ -16,7 +16,7 @@ from azero.checkpoint.record import check_settings
 from azero.config import config_hash
 from azero.data.files import DamagedFileError, write_atomic
 from azero.data.run_files import EVENTS, METRICS, SAMPLES, board_directories, read_json
-from azero.data.shard import parse_shard_path
+from azero.data.shard import list_shards
 from azero.settings import Config
 from azero.train.boards import part_of_board
 from azero.train.loop import REPLAY
@@ -98,8 +98,7 @@ def _later_shards(workdir: Path, root: Path, iteration: int) -> list[Path]:
             cursors[process] = store.read_cursor(root, iteration, process)
     later = []
     for size, directory in board_directories(workdir).items():
-        for path in sorted((directory / REPLAY).glob("games-p*.shard")):
-            process, index = parse_shard_path(path)
+        for process, index, path in list_shards(directory / REPLAY):
             cursor = cursors.get(process, {})
             own = cursor if size is None else part_of_board(cursor, size)
             if index >= own.get("next_shard", 0):

@@ -26,7 +26,7 @@ from azero.console.tables import format_bytes, format_duration, make_table
 from azero.console.terminal import make_console
 from azero.data.division import deal_shards, forget_processes
 from azero.data.run_files import check_run
-from azero.data.shard import ShardName, parse_shard_path
+from azero.data.shard import ShardName, list_shards
 from azero.players.thinking import can_play, describe_board
 from azero.selfplay.trajectory import Assembler, HostArray
 from azero.train.boards import for_board, part_of_board
@@ -268,7 +268,7 @@ def _missing_checkpoints(workdir: Path) -> str:
     """
     games, checkpoints = workdir / REPLAY, root_directory(workdir)
     oldest: dict[int, int] = {}
-    for process, shard in map(parse_shard_path, games.glob("games-p*.shard")):
+    for process, shard, _ in list_shards(games):
         oldest[process] = min(shard, oldest.get(process, shard))
     has_steps = steps_directory(checkpoints).is_dir()
     if not oldest or list_iterations(checkpoints) or (has_steps and not any(oldest.values())):

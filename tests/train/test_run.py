@@ -30,6 +30,7 @@ from azero.data.files import read_arrays
 from azero.data.records.requests import AccuracyRequest
 from azero.data.rows import read_rows
 from azero.data.run_files import write_config
+from azero.data.shard import list_shards, read_replay
 from azero.distributed import EXIT_INTERRUPTED
 from azero.evaluate.joseki import count_openings
 from azero.experiment import NAMES, load
@@ -41,7 +42,7 @@ from azero.search.settings import PuctConfig
 from azero.settings import Config
 from azero.train.driver import run_experiment
 from azero.train.going_back import WENT_BACK
-from azero.train.loop import why_nothing_is_learned
+from azero.train.loop import REPLAY, why_nothing_is_learned
 from azero.train.main import main
 from azero.train.programs import Programs
 from azero.train.resolving import resolve_settings
@@ -637,6 +638,20 @@ def test_a_file_is_no_working_directory(tmp_path, capsys):
         == f"azero: {tmp_path / 'file'}: File exists; a file exists where a directory is "
         f"needed; use another name\n"
     )
+
+
+def test_copies_that_synchronised_folders_make_are_no_files_of_the_run(tmp_path, without_reports):
+    quiet_run("tictactoe", ungated(2), tmp_path)
+    found = [path for path in tmp_path.rglob("*") if path.suffix in (".shard", ".host", ".jsonl")]
+    assert {path.parent.name for path in found} >= {"replay", "hosts"}
+    for path in found:
+        shutil.copy(path, path.with_name(f"{path.stem} (1){path.suffix}"))
+    (tmp_path / "boards" / "old_index").mkdir(parents=True)
+    quiet_run("tictactoe", ungated(3), tmp_path)
+    run_from(ungated(3, rate=1e-3), tmp_path, 2)
+    played = list(read_replay(tmp_path, load("tictactoe").config.game.build(), False))
+    assert [path for path, _, _ in played] == [path for *_, path in list_shards(tmp_path / REPLAY)]
+    assert played and not [path for path, _, _ in played if "(1)" in path.name]
 
 
 def test_two_runs_in_one_working_directory_at_once_are_refused(tmp_path):

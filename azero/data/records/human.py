@@ -26,7 +26,7 @@ from azero.data.records.dataset import Dataset, open_manifest
 from azero.data.records.filters import GAMES, SPLITS, Filters, Fractions
 from azero.data.records.formats import GROUP, Record, RecordFormat, Replayed, format_of
 from azero.data.records.recorded import SLOTS, ImportTally, as_games
-from azero.data.shard import pack_games, pack_positions, parse_shard_path
+from azero.data.shard import list_shards, pack_games, pack_positions
 from azero.games.game import Game
 from azero.selfplay.trajectory import HostArray
 
@@ -214,11 +214,11 @@ class _Writer:
         self.keys: set[bytes] = set()
         self._directory = directory
         self._manifest = open_manifest(directory)
-        for path in directory.glob("games-p000-*.shard*"):
-            if path.suffix == TEMPORARY_SUFFIX or (
-                path.suffix == ".shard" and parse_shard_path(path)[1] not in self._manifest.records
-            ):
+        for _, index, path in list_shards(directory):
+            if index not in self._manifest.records:
                 path.unlink()
+        for path in directory.glob(f"games-p000-*.shard{TEMPORARY_SUFFIX}"):
+            path.unlink()
         for record in tuple(self._manifest.records.values()):
             self._add_shard(record, tally)
         self._next = max(self._manifest.records, default=-1) + 1
