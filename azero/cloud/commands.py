@@ -48,7 +48,8 @@ def create(name: str, hardware: Hardware, disk: str | None, place: Place) -> Com
       ValueError: the settings do not fit each other.
     """
     check_name(name)
-    kind, size = _kind_and_size(hardware.accelerator)
+    check_storage(Storage(disk=disk))
+    kind, _ = _kind_and_size(hardware.accelerator)
     runtime = hardware.runtime_version or RUNTIMES.get(kind)
     if runtime is None:
         raise ValueError(
@@ -63,7 +64,7 @@ def create(name: str, hardware: Hardware, disk: str | None, place: Place) -> Com
     options += ["--spot"] if hardware.spot else []
     options += [f"--valid-until-duration={hardware.valid_until}"] if hardware.valid_until else []
     if disk is not None:
-        if size > ONE_HOST:
+        if has_several_hosts(hardware):
             raise ValueError(
                 f"--disk {disk}: {hardware.accelerator} has several hosts, which cannot "
                 f"write to one disk; use --bucket"
@@ -76,6 +77,15 @@ def create(name: str, hardware: Hardware, disk: str | None, place: Place) -> Com
         source = f"projects/{place.project}/zones/{place.zone}/disks/{disk}"
         options.append(f"--data-disk=source={source},mode=read-write")
     return _queue(f"asking for {name}", "create", name, place, *options)
+
+
+def has_several_hosts(hardware: Hardware) -> bool:
+    """Return whether a machine is a slice of several hosts.
+
+    Raises:
+      ValueError: the accelerator is not a type and a size.
+    """
+    return _kind_and_size(hardware.accelerator)[1] > ONE_HOST
 
 
 def _kind_and_size(accelerator: str) -> tuple[str, int]:

@@ -87,10 +87,16 @@ def _watch(gcloud: Gcloud, request: WatchRequest) -> int:
             "it, and every machine would start over"
         )
     workdir = commands.check_job(request.job)
-    if request.hardware.spot and not workdir.is_relative_to(RUNS):
+    in_storage = workdir.is_relative_to(RUNS)
+    if request.hardware.spot and not in_storage:
         raise ValueError(
             f"watch with --spot needs a --workdir in {RUNS}, where the storage is mounted: "
             f"{workdir} is lost with the machine, and every machine would start over"
+        )
+    if commands.has_several_hosts(request.hardware) and not storage.bucket and in_storage:
+        raise ValueError(
+            f"{request.hardware.accelerator} has several hosts, which need one working directory: "
+            "give --bucket"
         )
     creating = commands.create(name, request.hardware, storage.disk, place)
     starting = [*_setup(request), commands.launch(name, request.job, place)]

@@ -340,6 +340,8 @@ def test_logs_hands_the_terminal_over(capfd, monkeypatch, gcloud):
             "use --bucket",
         ),
         ("create my-go9 --accelerator v5litepod-8 --disk runs", "--project and --zone"),
+        ("create my-go9 --accelerator v5litepod-8 --disk /dev/sdb", "give only the disk's name"),
+        ("watch my-go9 go9 --accelerator v5litepod-16", "has several hosts, which need one work"),
         ("setup my-go9 --disk a --bucket b", "give one"),
         ("watch my-go9 go9 --accelerator v5litepod-8 --bucket gs://b", "without gs://"),
         ("setup my-go9 --source /nowhere/at/all", "is not a checkout of azero"),
