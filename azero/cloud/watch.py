@@ -163,6 +163,8 @@ class Watch:
     launched: bool = False
     failures: int = 0
     """Requests and launches that failed in a row."""
+    began: bool = False
+    """Whether there has been a request; before, an error is a mistake of the user."""
     unanswered: int | None = None
     """Checks that failed in a row; None before the first success."""
 
@@ -176,6 +178,7 @@ class Watch:
             seen = self._check_state()
             if seen is None:
                 continue
+            self.began = self.began or seen.queue is not None
             action = decide(seen, self.launched)
             if action in (Do.DONE, Do.STOP):
                 return self._conclude(seen)
@@ -198,39 +201,49 @@ class Watch:
 
     def _act(self, action: Do, seen: SeenState) -> None:
         match action:
+            case Do.CREATE if not self.began:
+                self.create()
             case Do.CREATE:
                 self._new_machine()
             case Do.RECREATE:
                 self._say(f"{self.name} was preempted ({seen}); requesting another one")
-                self.gcloud.do(commands.delete(self.name, self.place))
-                self._new_machine()
+                if self._try(self._delete):
+                    self._new_machine()
             case Do.RETRY:
                 self._count_failure(f"the request failed: {seen.reason or 'no reason was given'}")
-                self.gcloud.do(commands.delete(self.name, self.place))
-                seconds = min(LONGEST_PAUSE, self.poll_seconds * 2**self.failures)
-                _pause(self.gcloud.console, "waiting before the next request", seconds)
-                self._new_machine()
+                if self._try(self._delete):
+                    seconds = min(LONGEST_PAUSE, self.poll_seconds * 2**self.failures)
+                    _pause(self.gcloud.console, "waiting before the next request", seconds)
+                    self._new_machine()
             case Do.LAUNCH:
-                self._launch()
+                if self._try(self.start):
+                    self.launched, self.failures = True, 0
             case _:
                 self.failures = 0 if seen.workers else self.failures
                 _pause(self.gcloud.console, f"{self.name}: {seen}", self.poll_seconds)
 
     def _new_machine(self) -> None:
         self.launched = False
-        self.create()
+        self._try(self.create)
 
-    def _launch(self) -> None:
-        """Install and launch. This may fail on a machine that is being preempted; the next check
-        will show it."""
+    def _delete(self) -> None:
+        self.gcloud.do(commands.delete(self.name, self.place))
+
+    def _try(self, act: Callable[[], None]) -> bool:
+        """Do something and return whether that succeeded. It may fail on a machine that is being
+        preempted or for want of a network; the next check shows what is left to do.
+
+        Raises:
+          CloudError: it is one failure too many in a row.
+        """
         try:
-            self.start()
+            act()
         except CloudError as error:
             self._count_failure(f"{error}")
             text = f"{self.name}: waiting before the next try"
             _pause(self.gcloud.console, text, self.poll_seconds)
-            return
-        self.launched, self.failures = True, 0
+            return False
+        return True
 
     def _count_failure(self, text: str) -> None:
         self.failures += 1

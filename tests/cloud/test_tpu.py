@@ -222,6 +222,23 @@ def test_watch_outlives_a_network_that_fails_but_not_a_mistake_at_the_beginning(
     assert azero_tpu(capsys, monkeypatch, WATCH)[0] == 2
 
 
+def test_watch_outlives_a_network_that_fails_after_a_preemption(capsys, monkeypatch, gcloud):
+    gcloud.answer(
+        (REQUEST, 0, "ACTIVE"), (REQUEST, 0, "ACTIVE"), (REQUEST, 1, MISSING), (REQUEST, 0, "ACTIVE"),
+        (MACHINE, 0, "PREEMPTED"), (MACHINE, 0, "PREEMPTED"), (MACHINE, 0, "READY"),
+        *[("queued-resources delete", 1, "ERROR: (gcloud.x) network is unreachable"), ("queued-resources delete", 0, "")],
+        *[(CREATE, 1, "ERROR: (gcloud.x) network is unreachable"), (CREATE, 0, "")],
+        (LAUNCH, 0, ""),
+        (STATUS, 0, "azero-status: ended 0"),
+    )  # fmt: skip
+    status, out, _ = azero_tpu(capsys, monkeypatch, WATCH)
+    look = ["request", "machine"]
+    assert status == 0 and out.count("network is unreachable") >= 2
+    assert gcloud.story()[:9] == [
+        *look, "delete", *look, "delete", "create", "request", "create"
+    ]  # fmt: skip
+
+
 def test_watch_gives_up_requests_that_fail_one_after_another(capsys, monkeypatch, gcloud):
     gcloud.answer((REQUEST, 0, "FAILED\tQuota limit 'TPUV5s' has been exceeded"))
     status, _, err = azero_tpu(capsys, monkeypatch, WATCH)
