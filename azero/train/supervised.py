@@ -60,6 +60,11 @@ class Supervised:
                 "the weights of auxiliary heads, learner.root-value-share and "
                 "learner.surprise-share are for self-play: records hold no searches"
             )
+        if config.evaluation.records is not None:
+            raise ValueError(
+                "evaluation.records is for self-play: learning from records predicts the "
+                "validation split of its data set"
+            )
         self.learner = make_learner(config.learner, self.network, self.game, mesh)
         self.replay = dataset.open_split("train", self.game, config.replay)
         self.fold = jax.jit(self.network.fold, out_shardings=mesh_lib.replicated(mesh))

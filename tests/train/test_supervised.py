@@ -276,6 +276,9 @@ def test_errors_are_lines(workdir, data, tmp_path, capsys):
             ],
         )
     assert "records hold no searches" in capsys.readouterr().err
+    evaluation = dataclasses.replace(tiny(1).evaluation, records=str(EXPERT))
+    with pytest.raises(ValueError, match=r"evaluation.records is for self-play"):
+        learn(dataclasses.replace(tiny(1), evaluation=evaluation), tmp_path / "a", data)
     (tmp_path / "small.sgf").write_text("(;SZ[5]RE[B+1];B[aa])")
     with pytest.raises(ValueError, match=r"1 with board of 5x5, not 9x9"):
         evaluate_accuracy(AccuracyRequest((str(workdir),), tmp_path / "small.sgf", json=True))
