@@ -188,6 +188,12 @@ def _load(root: Path, iteration: int) -> tuple[PyTree, Config]:
     )
 
 
+def _seconds_since(saved_at: float) -> float:
+    """Return the seconds since a time, which another machine's clock or one that was set back may
+    have put into the future."""
+    return max(0.0, time.time() - saved_at)
+
+
 def _row(root: Path, iteration: int) -> CheckpointRow:
     folder = store.steps_directory(root) / str(iteration)
     hosts = store.host_path(root, iteration, 0).parent.glob(f"{iteration}.p*.host")
@@ -198,8 +204,8 @@ def _row(root: Path, iteration: int) -> CheckpointRow:
         paths = [store.host_path(root, iteration, p) for p in range(record["num_processes"])]
         digests = [read_header(path)[2] for path in paths]
     except (CheckpointError, DamagedFileError) as error:
-        age = time.time() - folder.stat().st_mtime
+        age = _seconds_since(folder.stat().st_mtime)
         return CheckpointRow(iteration, None, None, size, age, "", str(error))
-    meta, age = record["meta"], time.time() - record["info"]["saved_at"]
+    meta, age = record["meta"], _seconds_since(record["info"]["saved_at"])
     digest = digest_json([record["state"], *digests])[:12]
     return CheckpointRow(iteration, meta.get("games"), meta.get("steps"), size, age, digest, "")

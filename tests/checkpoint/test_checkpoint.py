@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -331,13 +332,15 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path: Path, change: Any, words: 
         Checkpointer(tmp_path, CONFIG).restore(abstract(target))
 
 
-def test_list_says_what_there_is(tmp_path: Path) -> None:
+def test_list_says_what_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save(tmp_path / "a", 1, 2)
     flip(tmp_path / "a" / "checkpoints" / "steps" / "1" / "record" / "metadata")
     damaged, row = list_checkpoints(tmp_path / "a")
     assert "record" in damaged.problem and damaged.iteration == 1
     assert (row.iteration, row.games, row.steps, row.problem) == (2, 20, 2, "")
     assert row.num_bytes > 40_000 and 0 <= row.age_s < 100 and len(row.digest) == 12
+    monkeypatch.setattr(time, "time", lambda: 0.0)  # a clock that was set back
+    assert [row.age_s for row in list_checkpoints(tmp_path / "a")] == [0.0, 0.0]
 
 
 def test_digest_is_of_the_state_and_not_of_devices_or_time(tmp_path: Path) -> None:
