@@ -1,47 +1,110 @@
-"""How many positions the planes of chess, shogi and their small relatives show."""
+"""What chess, shogi and their small relatives share: states that keep their newest positions, and
+planes that show some of them."""
 
 from __future__ import annotations
 
+import abc
 import dataclasses
-from typing import ClassVar, Self
+import functools
+from collections.abc import Sequence
+from types import ModuleType
+from typing import ClassVar, Protocol, Self
 
+import jax
 import jax.numpy as jnp
 
-from azero.types import Array
+from azero.games.symmetry import IdentityOnly
+from azero.types import Array, PyTree
 
 NUM_FRAMES = 8
 """Positions that a state keeps, and that the planes show by default (AZ, supplement: T = 8)."""
 
 
-class WithHistory:
-    """The part of a game, a frozen dataclass with a field `history`, that depends on how many
-    positions its planes show."""
+class Encoding(Protocol):
+    """The module `encoding` of a game."""
+
+    PLANES_PER_FRAME: int
+    ENDS: int
+    """Planes of the newest position alone."""
+
+    def planes_from_frames(self, frames: Array, to_play: Array, /) -> Array:
+        """Return the planes float32[H, W, C] of frames uint32[T, F], newest first."""
+        ...
+
+
+class WithHistory(IdentityOnly, abc.ABC):
+    """The part of a game, a frozen dataclass with a field `history`, that needs only its modules
+    `encoding` and `text` and of a state only `frames` uint32[8, F], newest first, and `ending`
+    int32[], 0 until the game is over."""
 
     history: int
     num_frames: ClassVar[int] = NUM_FRAMES
-    PLANES: ClassVar[tuple[int, int]]
-    """Planes of each position, and of the newest alone."""
+    ENCODING: ClassVar[Encoding]
+    TEXT: ClassVar[ModuleType]
+
+    @abc.abstractmethod
+    def from_positions(self, lines: Sequence[str]) -> PyTree:
+        """Return games that start from positions in FEN or SFEN, as numpy arrays [P, ...]. Host
+        side.
+
+        Raises:
+          ValueError: a line is not a position of the game; what is wrong is named.
+        """
+
+    @abc.abstractmethod
+    def to_play(self, state: PyTree) -> Array:
+        """Return int32[]: 0 for the first mover of the game, 1 for the second."""
 
     @property
     def num_planes(self) -> int:
         """Planes that a network sees."""
-        of_each, of_newest = self.PLANES
-        return self.history * of_each + of_newest
+        return self.history * self.ENCODING.PLANES_PER_FRAME + self.ENCODING.ENDS
 
     def seen_as(self, trained: WithHistory) -> Self:
         """Return the same rules with the planes of `trained`, the game that a network has
         learned."""
         return dataclasses.replace(self, history=trained.history)  # type: ignore[type-var]
 
+    def is_terminal(self, state: PyTree) -> Array:
+        """Return bool[]: the game is over."""
+        return state.ending != 0
 
-def check_history(history: int) -> None:
-    """Check the number of positions in the planes.
+    def observe(self, state: PyTree) -> Array:
+        """Return the planes float32[H, W, C] (see the game's `encoding`)."""
+        return self.observe_frames(state.frames, self.to_play(state))
+
+    def pack_frame(self, state: PyTree) -> Array:
+        """Return uint32[F]: the newest position (see the game's `position`)."""
+        return state.frames[0]
+
+    def observe_frames(self, frames: Array, to_play: Array) -> Array:
+        """Return the planes float32[H, W, C] of frames uint32[8, F], newest first."""
+        return self.ENCODING.planes_from_frames(frames[: self.history], to_play)
+
+    def format_board(self, state: PyTree) -> str:
+        """Return the diagram from the first mover's side, with pieces in hand, and the FEN or SFEN
+        below it."""
+        return self.TEXT.format_diagram(self.TEXT.board_of_state(state))
+
+
+@functools.cache
+def _host_state(game: WithHistory, line: str) -> PyTree:
+    return jax.tree.map(lambda leaf: leaf[0], game.from_positions([line]))
+
+
+def first_state(game: WithHistory, line: str) -> PyTree:
+    """Return the state of one position of `WithHistory.from_positions`."""
+    return jax.tree.map(jnp.asarray, _host_state(game, line))
+
+
+def check_count(name: str, count: int, most: int) -> None:
+    """Check an option of a game that is a number of moves or positions.
 
     Raises:
       ValueError: it is out of range; the number is quoted with what is allowed.
     """
-    if not 1 <= history <= NUM_FRAMES:
-        raise ValueError(f"history {history}: allowed are 1 to {NUM_FRAMES}")
+    if not 1 <= count <= most:
+        raise ValueError(f"{name} {count}: allowed are 1 to {most}")
 
 
 def with_facts(frame: Array, bits: Array) -> Array:

@@ -207,9 +207,11 @@ def test_a_shorter_history_leaves_out_the_older_positions(run: Run) -> None:
         return
     short = dataclasses.replace(run.game, history=2)
     shown = np.asarray(_verb(short, "observe")(run.states))
-    of_newest = run.game.num_planes - run.game.history * short.PLANES[0]
+    of_newest = run.game.num_planes - run.game.history * short.ENCODING.PLANES_PER_FRAME
     whole = run.every("observe")
-    expected = np.concatenate([whole[..., : 2 * short.PLANES[0]], whole[..., -of_newest:]], axis=-1)
+    expected = np.concatenate(
+        [whole[..., : 2 * short.ENCODING.PLANES_PER_FRAME], whole[..., -of_newest:]], axis=-1
+    )
     assert shown.shape[-1] == short.num_planes < run.game.num_planes
     np.testing.assert_array_equal(shown, expected)
     with pytest.raises(ValueError, match="history 9: allowed are 1 to 8"):

@@ -4,9 +4,9 @@ of a Board Game "Doubutsu Shogi"', 2009)."""
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import ClassVar
 
 import jax
@@ -17,9 +17,8 @@ from flax import struct
 from azero.games.animal_shogi import encoding, legal, moves, position, text
 from azero.games.animal_shogi.squares import BOARD, FILES, RANKS
 from azero.games.compass import spread
-from azero.games.history import NUM_FRAMES, WithHistory, check_history
+from azero.games.history import NUM_FRAMES, Encoding, WithHistory, check_count, first_state
 from azero.games.positions import join
-from azero.games.symmetry import IdentityOnly
 from azero.types import Array
 
 MAX_MOVES = 256
@@ -53,7 +52,7 @@ class AnimalShogiState:
 
 
 @dataclass(frozen=True)
-class AnimalShogi(WithHistory, IdentityOnly):
+class AnimalShogi(WithHistory):
     """Animal shogi on three files and four ranks. The 132 actions are those of `moves`, the 146
     planes those of `encoding`; player 0 moves first.
 
@@ -85,7 +84,8 @@ class AnimalShogi(WithHistory, IdentityOnly):
     num_actions: ClassVar[int] = moves.NUM_ACTIONS
     max_legal_actions: ClassVar[int] = moves.MAX_LEGAL_MOVES
     board_shape: ClassVar[tuple[int, int]] = (RANKS, FILES)
-    PLANES: ClassVar[tuple[int, int]] = (encoding.PLANES_PER_FRAME, encoding.ENDS)
+    ENCODING: ClassVar[Encoding] = encoding
+    TEXT: ClassVar[ModuleType] = text
     frame_words: ClassVar[int] = position.FRAME_WORDS
 
     def __post_init__(self) -> None:
@@ -95,9 +95,8 @@ class AnimalShogi(WithHistory, IdentityOnly):
           ValueError: an option is out of range, or `sfen` is not a position; it is quoted with what
             is allowed.
         """
-        if not 1 <= self.max_moves <= MOST_MOVES:
-            raise ValueError(f"max_moves {self.max_moves}: allowed are 1 to {MOST_MOVES}")
-        check_history(self.history)
+        check_count("max_moves", self.max_moves, MOST_MOVES)
+        check_count("history", self.history, NUM_FRAMES)
         text.parse_sfen(self.sfen)
 
     def init(self) -> AnimalShogiState:
@@ -110,7 +109,7 @@ class AnimalShogi(WithHistory, IdentityOnly):
         Raises:
           ValueError: it is not a position of animal shogi; what is wrong is named.
         """
-        return jax.tree.map(jnp.asarray, _host_state(position_sfen, self.max_moves))
+        return first_state(self, position_sfen)
 
     def from_positions(self, lines: Sequence[str]) -> AnimalShogiState:
         """Return games that start from positions in SFEN with four ranks, as numpy arrays [P, ...].
@@ -161,10 +160,6 @@ class AnimalShogi(WithHistory, IdentityOnly):
         """Return int32[]: 0 for the first player, 1 for the second."""
         return (position.plies(state.frames[0, 2]) & 1).astype(jnp.int32)
 
-    def is_terminal(self, state: AnimalShogiState) -> Array:
-        """Return bool[]: the game is over."""
-        return state.ending != 0
-
     def rewards(self, state: AnimalShogiState) -> Array:
         """Return float32[2] for the first and the second player: +1 for the winner and -1 for the
         loser, else 0."""
@@ -176,32 +171,15 @@ class AnimalShogi(WithHistory, IdentityOnly):
         is_won = (state.ending > 0) & (state.ending <= ENDINGS.index("try"))
         return jnp.where(is_won, signs, jnp.float32(0.0))
 
-    def observe(self, state: AnimalShogiState) -> Array:
-        """Return the planes float32[4, 3, 146]."""
-        return self.observe_frames(state.frames, self.to_play(state))
-
     def search_state(self, state: AnimalShogiState) -> AnimalShogiState:
         """Return the state with the newest 32 positions: 396 bytes. Repetitions of older positions
         are not detected."""
         return dataclasses.replace(state, keys=state.keys[:, :TREE_KEYS])
 
-    def pack_frame(self, state: AnimalShogiState) -> Array:
-        """Return uint32[3]: pieces, hands, occurrences and move count of the newest position."""
-        return state.frames[0]
-
-    def observe_frames(self, frames: Array, to_play: Array) -> Array:
-        """Return the planes float32[4, 3, C] of frames uint32[8, 3], newest first."""
-        return encoding.planes_from_frames(frames[: self.history], to_play)
-
     def format_action(self, state: AnimalShogiState, action: int) -> str:
         """Return the move: b2b3, a3a4+, C@b2. An action that would leave the board is named by
         square and direction."""
         return text.format_move(text.board_of_state(state), int(action))
-
-    def format_board(self, state: AnimalShogiState) -> str:
-        """Return the diagram from the first player's side, with the pieces in hand, and the SFEN
-        below it."""
-        return text.format_diagram(text.board_of_state(state))
 
 
 def _seen(state: AnimalShogiState) -> position.AnimalShogiPosition:
@@ -218,12 +196,6 @@ def _verdict(known: legal.AnimalShogiLegal, seen: position.AnimalShogiPosition) 
         for condition in (~known.can_move, known.in_check, legal.wins_by_trying(seen))
     )
     return tried * np.int32(3) + (np.int32(1) - tried) * stuck * (np.int32(2) - check)
-
-
-@functools.cache
-def _host_state(position_sfen: str, max_moves: int) -> AnimalShogiState:
-    """Return the state that an SFEN describes, as numpy arrays."""
-    return jax.tree.map(lambda leaf: leaf[0], _host_states([position_sfen], max_moves))
 
 
 def _host_states(sfens: Sequence[str], max_moves: int) -> AnimalShogiState:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from types import ModuleType
 
 import jax
 import jax.numpy as jnp
@@ -17,8 +17,9 @@ from azero.games.chess import legal, position
 from azero.games.chess.fen import MAX_FULL_MOVES
 from azero.games.chess.position import ChessPosition
 from azero.games.chess.squares import ChessSquares
-from azero.games.history import NUM_FRAMES, WithHistory, with_facts
-from azero.games.symmetry import IdentityOnly
+from azero.games.compass import spread
+from azero.games.history import NUM_FRAMES, WithHistory, check_count, first_state, with_facts
+from azero.games.positions import join
 from azero.types import Array
 
 CLOCK_LIMIT = 100
@@ -69,25 +70,37 @@ class Surveyed(struct.PyTreeNode):
     """int32[B]: an ending that depends on the position alone, or 0"""
 
 
-class ChessGame(WithHistory, IdentityOnly, abc.ABC):
+class ChessGame(WithHistory):
     """The part of the Game contract that chess and minichess share; player 0 is White. Both are
     frozen dataclasses with the fields named here."""
 
     max_moves: int
     fen: str
 
-    @abc.abstractmethod
-    def from_positions(self, lines: Sequence[str]) -> ChessState:
-        """Return games that start from positions in Forsyth-Edwards notation, as numpy arrays [P,
-        ...]. Host side.
+    def __post_init__(self) -> None:
+        """Check the options.
 
         Raises:
-          ValueError: a line is not a position of the game; what is wrong is named.
+          ValueError: an option is out of range, or `fen` is not a position; it is quoted with what
+            is allowed.
         """
+        check_count("max_moves", self.max_moves, MAX_FULL_MOVES)
+        check_count("history", self.history, NUM_FRAMES)
+        self.TEXT.parse_fen(self.fen)
 
+    @staticmethod
     @abc.abstractmethod
-    def observe_frames(self, frames: Array, to_play: Array) -> Array:
-        """Return the planes float32[H, W, C] of frames uint32[8, 9], newest first."""
+    def survey(
+        seen: ChessPosition, plies: Array, clock: Array
+    ) -> tuple[list[Array], Array, list[ChessSquares], list[Array], Array]:
+        """Return frame words, en-passant file, targets, codes and verdict (see `verdict_of`) of
+        positions whose en-passant file may be that of any double step; arrays [B]."""
+
+    def from_positions(self, lines: Sequence[str]) -> ChessState:
+        """See `WithHistory`; the notation is Forsyth-Edwards."""
+        parsed = join([self.TEXT.parse_fen(fen) for fen in lines])
+        surveyed = self.survey(parsed.position, parsed.plies, parsed.clock)
+        return _states_of(*surveyed, parsed.clock)
 
     def init(self) -> ChessState:
         """Return the position that `fen` describes, by default the start of the game."""
@@ -99,15 +112,11 @@ class ChessGame(WithHistory, IdentityOnly, abc.ABC):
         Raises:
           ValueError: it is not a position of the game; what is wrong is named.
         """
-        return jax.tree.map(jnp.asarray, _host_state(self, fen))
+        return first_state(self, fen)
 
     def to_play(self, state: ChessState) -> Array:
         """Return int32[]: 0 for White, 1 for Black."""
         return _mover(state)
-
-    def is_terminal(self, state: ChessState) -> Array:
-        """Return bool[]: the game is over."""
-        return state.ending != 0
 
     def rewards(self, state: ChessState) -> Array:
         """Return float32[2] for White and Black: +1 and -1 after a mate, else 0."""
@@ -116,35 +125,10 @@ class ChessGame(WithHistory, IdentityOnly, abc.ABC):
         )
         return jnp.where(state.ending == ENDINGS.index("checkmate"), signs, jnp.float32(0.0))
 
-    def observe(self, state: ChessState) -> Array:
-        """Return the planes float32[H, W, C] (see the game's `encoding`)."""
-        return self.observe_frames(state.frames, self.to_play(state))
-
     def search_state(self, state: ChessState) -> ChessState:
         """Return the state with half of the codes: 828 bytes. Two different positions have the same
         code with probability 2^-31."""
         return dataclasses.replace(state, codes=state.codes[:1])
-
-    def pack_frame(self, state: ChessState) -> Array:
-        """Return uint32[9]: pieces, castling rights, occurrences and counts of the newest
-        position."""
-        return state.frames[0]
-
-
-def check_max_moves(max_moves: int) -> None:
-    """Check the maximum length of a game.
-
-    Raises:
-      ValueError: it is out of range; the number is quoted with what is allowed.
-    """
-    if not 1 <= max_moves <= MAX_FULL_MOVES:
-        raise ValueError(f"max_moves {max_moves}: allowed are 1 to {MAX_FULL_MOVES}")
-
-
-@functools.cache
-def _host_state(game: ChessGame, fen: str) -> ChessState:
-    """Return the state that a FEN describes, as numpy arrays."""
-    return jax.tree.map(lambda leaf: leaf[0], game.from_positions([fen]))
 
 
 def _mover(state: ChessState) -> Array:
@@ -206,6 +190,26 @@ def joined(
     )
 
 
+def mask_batch(
+    unpack: Callable[[list[Array]], ChessPosition],
+    moves: ModuleType,
+    frame: Array,
+    targets: Array,
+    is_over: Array,
+) -> Array:
+    """Return the legal moves bool[B, A] of frames uint32[B, 9] and their targets uint32[B, 16, 2],
+    in the encoding `moves`."""
+    columns = list(jax.lax.optimization_barrier(frame.T))
+    words = list(jax.lax.optimization_barrier(targets.reshape(-1, 2 * legal.NUM_TARGETS).T))
+    reached = [
+        ChessSquares(words[2 * index], words[2 * index + 1]) for index in range(legal.NUM_TARGETS)
+    ]
+    over = spread(is_over)
+    everything = ChessSquares(over, over)
+    starts = moves.start_squares(unpack(columns), reached)
+    return moves.action_mask([squares | everything for squares in starts])
+
+
 def _remember(past: Array, now: Array, clock: Array) -> tuple[Array, Array]:
     """Return how often the position has occurred, at most 3, and the codes uint32[K, 100] with it
     at index `clock`."""
@@ -224,7 +228,7 @@ def _ending(verdict: Array, clock: Array, occurrences: Array, is_long: Array) ->
     return jnp.where(verdict > 0, verdict, late).astype(jnp.int32)
 
 
-def states_of(
+def _states_of(
     words: list[Array],
     en_passant: Array,
     targets: list[ChessSquares],

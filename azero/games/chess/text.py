@@ -13,7 +13,6 @@ from azero.games.chess import legal, moves
 from azero.games.chess import position as positions
 from azero.games.chess.fen import (
     LETTERS,
-    MAX_FULL_MOVES,
     START,
     letters_of,
     parse_fen,
@@ -25,7 +24,7 @@ from azero.games.chess.san import SAN, plain_san
 from azero.games.chess.squares import ChessSquares
 from azero.games.diagrams import diagram_rows, format_ranks
 
-__all__ = ["MAX_FULL_MOVES", "START", "ChessBoard", "board_of_fen", "board_of_state", "parse_fen"]
+__all__ = ["START", "ChessBoard", "board_of_fen", "board_of_state", "parse_fen"]
 
 
 @dataclass(frozen=True)

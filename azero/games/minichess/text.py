@@ -13,24 +13,12 @@ from azero.games.chess import fen as chess_fen
 from azero.games.chess import legal
 from azero.games.chess import moves as chess_moves
 from azero.games.chess import position as positions
-from azero.games.chess.fen import LETTERS, MAX_FULL_MOVES, ParsedFen, letters_of, square_name
+from azero.games.chess.fen import LETTERS, ParsedFen, letters_of, square_name
 from azero.games.chess.position import ChessPosition
 from azero.games.diagrams import diagram_rows, format_ranks
 from azero.games.minichess import board as boards
 from azero.games.minichess import moves
 from azero.games.minichess.board import NUM_SQUARES, SIZE
-
-__all__ = [
-    "MAX_FULL_MOVES",
-    "START",
-    "MinichessBoard",
-    "board_of_fen",
-    "board_of_state",
-    "format_diagram",
-    "format_fen",
-    "format_uci",
-    "parse_fen",
-]
 
 START = "rnbqk/ppppp/5/PPPPP/RNBQK w - - 0 1"
 """Gardner's opening position (Mhalla and Prost, 'Gardner's Minichess Variant is Solved', 2013,

@@ -4,9 +4,9 @@ game without a claim."""
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import ClassVar
 
 import jax
@@ -16,10 +16,16 @@ from flax import struct
 
 from azero.games.batching import batch_native
 from azero.games.compass import spread
-from azero.games.history import NUM_FRAMES, WithHistory, check_history, with_facts
+from azero.games.history import (
+    NUM_FRAMES,
+    Encoding,
+    WithHistory,
+    check_count,
+    first_state,
+    with_facts,
+)
 from azero.games.shogi import encoding, entering, legal, moves, position, sfen, text
 from azero.games.shogi.squares import ShogiSquares, ranks
-from azero.games.symmetry import IdentityOnly
 from azero.types import Array
 
 MAX_MOVES = 512
@@ -83,7 +89,7 @@ class _Surveyed(struct.PyTreeNode):
 
 
 @dataclass(frozen=True)
-class Shogi(WithHistory, IdentityOnly):
+class Shogi(WithHistory):
     """Shogi. The 11,259 actions are those of `moves`, the 362 planes those of `encoding`; player 0
     is Black (sente).
 
@@ -118,7 +124,8 @@ class Shogi(WithHistory, IdentityOnly):
     num_actions: ClassVar[int] = moves.NUM_ACTIONS
     max_legal_actions: ClassVar[int] = moves.MAX_LEGAL_MOVES
     board_shape: ClassVar[tuple[int, int]] = (9, 9)
-    PLANES: ClassVar[tuple[int, int]] = (encoding.PLANES_PER_FRAME, encoding.ENDS)
+    ENCODING: ClassVar[Encoding] = encoding
+    TEXT: ClassVar[ModuleType] = text
     frame_words: ClassVar[int] = position.FRAME_WORDS
 
     def __post_init__(self) -> None:
@@ -128,13 +135,9 @@ class Shogi(WithHistory, IdentityOnly):
           ValueError: an option is out of range, or `sfen` is not a position; it is quoted with what
             is allowed.
         """
-        if not 1 <= self.max_moves <= MOST_MOVES:
-            raise ValueError(f"max_moves {self.max_moves}: allowed are 1 to {MOST_MOVES}")
-        if not 1 <= self.repetition_moves <= MOST_MOVES:
-            raise ValueError(
-                f"repetition_moves {self.repetition_moves}: allowed are 1 to {MOST_MOVES}"
-            )
-        check_history(self.history)
+        check_count("max_moves", self.max_moves, MOST_MOVES)
+        check_count("repetition_moves", self.repetition_moves, MOST_MOVES)
+        check_count("history", self.history, NUM_FRAMES)
         sfen.parse_sfen(self.sfen)
 
     @property
@@ -152,9 +155,7 @@ class Shogi(WithHistory, IdentityOnly):
         Raises:
           ValueError: it is not a position of shogi; what is wrong is named.
         """
-        return jax.tree.map(
-            jnp.asarray, _host_state(position_sfen, self.num_codes, self.entering_king)
-        )
+        return first_state(self, position_sfen)
 
     def from_positions(self, lines: Sequence[str]) -> ShogiState:
         """Return games that start from positions in SFEN, as numpy arrays [P, ...]. Host side.
@@ -196,40 +197,19 @@ class Shogi(WithHistory, IdentityOnly):
         """Return int32[]: 0 for Black, 1 for White."""
         return ((state.frames[0, -1] >> position.WHITE_BIT) & 1).astype(jnp.int32)
 
-    def is_terminal(self, state: ShogiState) -> Array:
-        """Return bool[]: the game is over."""
-        return state.ending != 0
-
     def rewards(self, state: ShogiState) -> Array:
         """Return float32[2] for Black and White: +1 for the winner and -1 for the loser, else 0."""
         return jnp.stack([state.result, -state.result]).astype(jnp.float32)
-
-    def observe(self, state: ShogiState) -> Array:
-        """Return the planes float32[9, 9, 362] (AZ, supplement, Table S1)."""
-        return self.observe_frames(state.frames, self.to_play(state))
 
     def search_state(self, state: ShogiState) -> ShogiState:
         """Return the state with the hashes of the newest 64 positions: 996 bytes. Repetitions of
         older positions are not detected."""
         return dataclasses.replace(state, codes=state.codes[:TREE_CODES])
 
-    def pack_frame(self, state: ShogiState) -> Array:
-        """Return uint32[18]: pieces, hands, occurrences, side to move and move count of the newest
-        position."""
-        return state.frames[0]
-
-    def observe_frames(self, frames: Array, to_play: Array) -> Array:
-        """Return the planes float32[9, 9, C] of frames uint32[8, 18], newest first."""
-        return encoding.planes_from_frames(frames[: self.history], to_play)
-
     def format_action(self, state: ShogiState, action: int) -> str:
         """Return the move as in USI (7g7f, 8h2b+, P*5e). An action that would leave the board is
         named by square and direction."""
         return text.format_usi(text.board_of_state(state), int(action))
-
-    def format_board(self, state: ShogiState) -> str:
-        """Return the diagram from Black's side, with the pieces in hand, and the SFEN below it."""
-        return text.format_diagram(text.board_of_state(state))
 
 
 def _survey(frame: Sequence[Array]) -> tuple[legal.ShogiLegal, Array, Array]:
@@ -329,14 +309,6 @@ def _ending(
         ending = jnp.where(conditions[index], index + 1, ending).astype(jnp.int32)
         result = jnp.where(conditions[index], results[index], result).astype(jnp.int32)
     return ending, result
-
-
-@functools.cache
-def _host_state(position_sfen: str, num_codes: int, entering_king: bool) -> ShogiState:
-    """Return the state that an SFEN describes, as numpy arrays."""
-    return jax.tree.map(
-        lambda leaf: leaf[0], _host_states([position_sfen], num_codes, entering_king)
-    )
 
 
 def _host_states(sfens: Sequence[str], num_codes: int, entering_king: bool) -> ShogiState:
