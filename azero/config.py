@@ -41,14 +41,18 @@ def check_range(
     settings: Any, table: str, names: str, low: float, high: float = math.inf, above: bool = False
 ) -> None:
     """Check that the settings `names` of a table, or of none (""), or the flags ("--") of these
-    names, those that are not None, lie in [low, high], with `above` in (low, high]; NaN lies
-    nowhere.
+    names, those that are not None and each of several numbers, lie in [low, high], with `above` in
+    (low, high]; NaN lies nowhere.
 
     Raises:
       ValueError: one does not; it is named with its value and what is allowed.
     """
-    for name in names.split():
-        value = getattr(settings, name)
+    given = {name: getattr(settings, name) for name in names.split()}
+    for name, value in (
+        (name, value)
+        for name, values in given.items()
+        for value in (values if isinstance(values, tuple) else (values,))
+    ):
         if value is None or (
             low <= value <= high and not (above and value == low) and abs(value) < math.inf
         ):

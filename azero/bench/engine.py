@@ -17,7 +17,7 @@ import tyro
 from rich.table import Table
 
 from azero import mesh as meshes
-from azero.bench import check_counts
+from azero.config import check_range
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.games.game import Game
@@ -220,7 +220,7 @@ def main(arguments: list[str] | None = None) -> None:
         raise ValueError(
             f"azero bench engine compares with {' and '.join(BACKENDS)}, not {chosen.against!r}"
         )
-    check_counts(chosen, "size blocks filters batches visits")
+    check_range(chosen, "--", "size blocks filters batches visits", 1)
     network = resolve(
         ResNetConfig(blocks=chosen.blocks, filters=chosen.filters, convolution=chosen.convolution)
     )

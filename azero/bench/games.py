@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from azero.bench import check_seconds
+from azero.config import check_range
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.games.game import Game
@@ -306,7 +306,7 @@ def main(arguments: list[str] | None = None) -> None:
         "--seconds", type=float, default=5.0, help="seconds of measuring for every line"
     )
     options = parser.parse_args(arguments)
-    check_seconds(options.seconds)
+    check_range(options, "--", "seconds", 0, above=True)
     run(options.against, options.game or tuple(CONTESTS), options.seconds)
 
 

@@ -22,10 +22,10 @@ from rich.console import Console
 from rich.table import Table
 
 from azero import mesh as mesh_lib
-from azero.bench import check_counts, check_seconds
 from azero.bench.forward import in_batches
 from azero.bench.network import NUM_PLANES, count_operations
 from azero.bench.timing import device_name, measure_rates
+from azero.config import check_range
 from azero.console.progress import working
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
@@ -201,8 +201,8 @@ def table(results: list[InferenceResult], title: str) -> Table:
 def main(arguments: list[str] | None = None) -> None:
     """Print the table of `run`; `--help` lists the arguments."""
     chosen = tyro.cli(InferenceArguments, args=arguments)
-    check_counts(chosen, "batches")
-    check_seconds(chosen.seconds)
+    check_range(chosen, "--", "batches", 1)
+    check_range(chosen, "--", "seconds", 0, above=True)
     mesh_lib.split_cpu()
     results = run(chosen, make_console(stderr=True))
     make_console().print(table(results, f"Inference, {device_name()} ({COMMAND})"))

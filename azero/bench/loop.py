@@ -23,12 +23,12 @@ import tyro
 from rich.table import Table
 
 from azero import mesh as mesh_lib
-from azero.bench import check_counts
 from azero.bench.forward import forward_seconds
 from azero.bench.games import engine_of, spread_games
 from azero.bench.replay import fill, random_chunk
 from azero.bench.settings import SETTINGS, SettingName, make_config
 from azero.bench.timing import device_name
+from azero.config import check_range
 from azero.console.progress import working
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
@@ -199,7 +199,7 @@ def table(results: list[LoopResult], title: str) -> Table:
 def main(arguments: list[str] | None = None) -> None:
     """Print the table of `run`."""
     chosen = tyro.cli(LoopArguments, args=arguments)
-    check_counts(chosen, "iterations")
+    check_range(chosen, "--", "iterations", 1)
     mesh_lib.split_cpu()
     results = run(**dataclasses.asdict(chosen))
     against = f" --against {chosen.against}" if chosen.against else ""

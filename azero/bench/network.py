@@ -21,7 +21,7 @@ import tyro
 from jax.sharding import Mesh, PartitionSpec
 from rich.table import Table
 
-from azero.bench import check_counts
+from azero.config import check_range
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.data.sample import Batch
@@ -182,7 +182,7 @@ def main(arguments: list[str] | None = None) -> None:
     if "JAX_NUM_CPU_DEVICES" not in os.environ:
         jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
     chosen = tyro.cli(NetworkArguments, args=arguments)
-    check_counts(chosen, "size blocks filters batch repeats")
+    check_range(chosen, "--", "size blocks filters batch repeats", 1)
     results = run(chosen)
     devices = f"{jax.device_count()} {jax.default_backend()} devices"
     network = f"{chosen.size}x{chosen.size}, {chosen.blocks} blocks of {chosen.filters} filters"

@@ -21,9 +21,9 @@ import numpy as np
 import optax
 import tyro
 
-from azero.bench import check_counts
 from azero.bench.games import RulesEngine, spread_games
 from azero.bench.settings import SETTINGS, SettingName, make_config
+from azero.config import check_range
 from azero.games.go.settings import GoConfig
 from azero.networks.network import Inputs, Network
 from azero.settings import Config
@@ -279,7 +279,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Print what `measure` returns as one line of JSON."""
     chosen = tyro.cli(PeersArguments, args=arguments)
     try:
-        check_counts(chosen, "iterations")
+        check_range(chosen, "--", "iterations", 1)
         print(json.dumps(measure(make_config(SETTINGS[chosen.setting]), chosen.iterations)))
     except (ValueError, ImportError) as error:
         sys.exit(f"azero: {error}")

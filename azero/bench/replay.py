@@ -17,8 +17,8 @@ import numpy as np
 import tyro
 
 from azero import mesh as mesh_lib
-from azero.bench import check_counts
 from azero.bench.timing import measure_rates
+from azero.config import check_range
 from azero.data.replay import Replay
 from azero.data.sample import unpack
 from azero.data.settings import ReplayConfig
@@ -71,7 +71,7 @@ class ReplayArguments:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print what `run` measures; `--help` lists the arguments."""
     chosen = tyro.cli(ReplayArguments, args=arguments)
-    check_counts(chosen, "positions steps")
+    check_range(chosen, "--", "positions steps", 1)
     for row in run(chosen.positions, chosen.steps):
         bytes_each = (
             f"{row['bytes per position']:.0f} bytes a position ({row['bytes on disk']:.1f} on disk)"

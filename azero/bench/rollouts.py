@@ -14,9 +14,9 @@ import jax
 import numpy as np
 import tyro
 
-from azero.bench import check_seconds
 from azero.bench.games import draw
 from azero.bench.timing import Rates, measure_rates
+from azero.config import check_range
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.cores import num_cores
@@ -121,9 +121,9 @@ class RolloutArguments:
 
 def main(arguments: list[str] | None = None) -> None:
     """Print the table of `run`; `--help` lists the arguments."""
-    seconds = tyro.cli(RolloutArguments, args=arguments).seconds
-    check_seconds(seconds)
-    run(seconds)
+    chosen = tyro.cli(RolloutArguments, args=arguments)
+    check_range(chosen, "--", "seconds", 0, above=True)
+    run(chosen.seconds)
 
 
 if __name__ == "__main__":

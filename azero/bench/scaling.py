@@ -19,8 +19,8 @@ import tyro
 from rich.table import Table
 
 from azero import mesh as mesh_lib
-from azero.bench import check_counts
 from azero.bench.settings import SETTINGS, SettingName, make_config
+from azero.config import check_range
 from azero.console.progress import working
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
@@ -137,7 +137,7 @@ def main(arguments: list[str] | None = None) -> None:
     words = sys.argv[1:] if arguments is None else arguments
     chosen = tyro.cli(ScalingArguments, args=words)
 
-    check_counts(chosen, "devices")
+    check_range(chosen, "--", "devices", 1)
     if INSIDE not in os.environ:
         _in_process_of_its_own(words, chosen.devices)
         return

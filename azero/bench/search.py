@@ -19,8 +19,8 @@ import jax.numpy as jnp
 import tyro
 from rich.table import Table
 
-from azero.bench import check_counts
 from azero.bench.timing import best_seconds
+from azero.config import check_range
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.games.batching import repeat_state
@@ -290,7 +290,7 @@ def table(results: list[SearchResult], title: str) -> Table:
 def main(arguments: list[str] | None = None) -> None:
     """Print the table of `run`; `--help` lists the arguments."""
     chosen = tyro.cli(SearchArguments, args=arguments)
-    check_counts(chosen, "size batch num_simulations repeats")
+    check_range(chosen, "--", "size batch num_simulations repeats", 1)
     results = run(chosen)
     title = (
         f"{chosen.batch} games of {chosen.size}x{chosen.size}, {chosen.num_simulations} "

@@ -20,10 +20,10 @@ from jax.sharding import Mesh, PartitionSpec
 from rich.table import Table
 
 from azero import mesh as mesh_lib
-from azero.bench import check_counts
 from azero.bench.games import engine_of, spread_games
 from azero.bench.timing import best_seconds, device_name
 from azero.chips import peak_flops
+from azero.config import check_range
 from azero.console.progress import working
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
@@ -255,7 +255,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Print the table of `run`; `--help` lists the arguments."""
     chosen = tyro.cli(TrainArguments, args=arguments)
 
-    check_counts(chosen, "size blocks filters batch steps repeats")
+    check_range(chosen, "--", "size blocks filters batch steps repeats", 1)
     mesh_lib.split_cpu()
     with working("measuring the training step", make_console(stderr=True)):
         results = run(chosen)

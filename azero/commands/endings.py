@@ -15,6 +15,7 @@ from typing import Annotated
 import numpy as np
 import tyro
 
+from azero.config import check_range
 from azero.games.chess.text import board_of_fen, format_fen
 
 MOST_TRIES = 1000
@@ -60,11 +61,8 @@ def write_endings(request: Request) -> int:
                 f"{pieces!r} are not the pieces of an ending; they are one K, one k and "
                 f"some of QRBNP and qrbnp, such as KQk"
             )
-    for name, share in (("attacker-moves", request.attacker_moves), ("at-edge", request.at_edge)):
-        if not 0.0 <= share <= 1.0:
-            raise ValueError(f"--{name} is a share, from 0 to 1, not {share:g}")
-    if request.count < 1:
-        raise ValueError(f"--count is at least 1, not {request.count}")
+    check_range(request, "--", "attacker_moves at_edge", 0, 1)
+    check_range(request, "--", "count", 1)
     rng = np.random.default_rng(request.seed)
     streams = [
         positions(pieces, rng, request.attacker_moves, request.at_edge) for pieces in request.pieces

@@ -9,6 +9,7 @@ from dataclasses import asdict
 
 import numpy as np
 
+from azero.config import check_range
 from azero.console.tables import Cell, make_table
 from azero.console.terminal import make_console
 from azero.data.records.requests import JosekiRequest
@@ -22,11 +23,7 @@ def count_joseki(request: JosekiRequest) -> list[Frequency]:
     Raises:
       ValueError: a file cannot be read, a sequence is invalid, or there is no game.
     """
-    if request.parts < 1 or request.length < 1 or request.top < 1:
-        raise ValueError(
-            f"parts, length and top are at least 1, not {request.parts}, "
-            f"{request.length}, {request.top}"
-        )
+    check_range(request, "--", "parts length top", 1)
     used, left_out = _select(request)
     size = used[0].size
     edges = np.linspace(0, len(used), request.parts + 1).astype(int)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,6 +12,7 @@ import tyro
 from tyro.conf import Positional
 from tyro.constructors import PrimitiveConstructorSpec
 
+from azero.config import check_range
 from azero.players.clock import NO_CLOCK, TimeControl
 
 
@@ -115,30 +115,19 @@ class MatchRequest:
             raise ValueError(
                 f"a match has an even number of games, half with each colour, not {self.games}"
             )
-        if self.workers < 1:
-            raise ValueError(f"a match has at least one worker, not {self.workers}")
         self.clock.check()
-        if not 0 < self.timeout < math.inf:
-            raise ValueError(f"timeout is a number of seconds above 0, not {self.timeout}")
-        if self.temperature_moves < 0:
-            raise ValueError(f"temperature-moves is at least 0, not {self.temperature_moves}")
-        if self.seed < 0:
-            raise ValueError(f"seed is at least 0, not {self.seed}")
-        if self.resign is not None and not 0.0 <= self.resign <= 1.0:
-            raise ValueError(f"resign is a win probability in [0, 1], not {self.resign}")
-        if self.resign_score is not None and self.resign_score < 1:
-            raise ValueError(f"resign-score is at least 1 centipawn, not {self.resign_score}")
-        if self.handicap is not None:
-            if self.handicap < 2:
-                raise ValueError(f"handicap is at least 2 moves, not {self.handicap}")
-            if (self.openings, self.random_plies, self.start_positions, self.sprt) != (None,) * 4:
-                raise ValueError(
-                    "handicap excludes openings, random-plies, start-positions and sprt"
-                )
+        check_range(self, "", "workers resign_score random_plies", 1)
+        check_range(self, "", "timeout", 0, above=True)
+        check_range(self, "", "seed temperature_moves", 0)
+        check_range(self, "", "resign", 0, 1)
+        check_range(self, "", "handicap", 2)
+        excluded = (self.openings, self.random_plies, self.start_positions, self.sprt)
+        if self.handicap is not None and excluded != (None,) * 4:
+            raise ValueError("handicap excludes openings, random-plies, start-positions and sprt")
         if self.opening_moves is not None and self.openings is None:
             raise ValueError("opening-moves needs a file of openings")
-        if self.random_plies is not None and (self.openings is not None or self.random_plies < 1):
-            raise ValueError("random-plies is at least 1, and excludes a file of openings")
+        if self.random_plies is not None and self.openings is not None:
+            raise ValueError("random-plies excludes a file of openings")
         if self.start_positions is not None and (
             self.openings is not None or self.random_plies is not None
         ):

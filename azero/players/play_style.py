@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Literal
 
+from azero.config import check_range
 from azero.players.clock import LAG_SECONDS
 from azero.players.root_moves import CHOICES
 from azero.players.thinking import Limits
@@ -54,8 +55,7 @@ class PlayStyle:
         if self.choice not in CHOICES:
             allowed = ", ".join(CHOICES)
             raise ValueError(f"choice must be one of {allowed}, not {self.choice!r}")
-        if self.resign_moves < 1:
-            raise ValueError(f"resign-moves must be at least 1, not {self.resign_moves}")
+        check_range(self, "", "resign_moves", 1)
 
 
 ALPHAGO2016 = PlayStyle(

@@ -105,8 +105,8 @@ def test_what_does_not_fit_a_cpu_is_skipped_and_a_missing_peer_is_said(capsys):
         (["engine", "--visits", "0"], "--visits is at least 1, not 0"),
         (["loop", "--iterations", "0"], "--iterations is at least 1, not 0"),
         (["scaling", "--devices", "0"], "--devices is at least 1, not 0"),
-        (["games", "--seconds", "0"], "--seconds is a number above 0, not 0"),
-        (["rollouts", "--seconds", "nan"], "--seconds is a number above 0, not nan"),
+        (["games", "--seconds", "0"], "--seconds is above 0, not 0"),
+        (["rollouts", "--seconds", "nan"], "--seconds is above 0, not nan"),
     ],
 )
 def test_numbers_that_measure_nothing_are_refused(words, message):

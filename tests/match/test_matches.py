@@ -382,8 +382,8 @@ def test_two_networks_play_in_rounds_and_go_on(
     ("settings", "message"),
     [
         ({"games": 3}, "an even number of games"),
-        ({"workers": 0}, "at least one worker"),
-        ({"timeout": float("nan")}, "timeout is a number of seconds above 0, not nan"),
+        ({"workers": 0}, "workers is at least 1"),
+        ({"timeout": float("nan")}, "timeout is above 0, not nan"),
         ({"temperature_moves": -1}, "temperature-moves is at least 0, not -1"),
         ({"seed": -1}, "seed is at least 0, not -1"),
         ({"opening_moves": 3}, "needs a file of openings"),

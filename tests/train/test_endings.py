@@ -57,7 +57,7 @@ def test_kings_at_the_edge(tmp_path: Path) -> None:
     [
         (["--pieces", "KQ"], "'KQ' are not the pieces of an ending"),
         (["--count", "0"], "--count is at least 1, not 0"),
-        (["--at-edge", "1.5"], "--at-edge is a share, from 0 to 1, not 1.5"),
+        (["--at-edge", "1.5"], "--at-edge is from 0 to 1, not 1.5"),
     ],
 )
 def test_bad_requests(

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
+from azero.config import check_range
 from azero.console.progress import Progress
 from azero.console.tables import (
     count_of,
@@ -85,10 +86,7 @@ def show(request: ShowRequest, console: Console | None = None) -> None:
       ValueError: there is no such data set, or a number of the request is below 0.
       DamagedFileError: a shard is missing or damaged.
     """
-    if request.positions < 0 or request.seed < 0:
-        raise ValueError(
-            f"--positions and --seed are at least 0, not {request.positions} and {request.seed}"
-        )
+    check_range(request, "--", "positions seed", 0)
     console = console or make_console()
     dataset = Dataset.open(request.directory)
     rows = []

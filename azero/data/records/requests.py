@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 import tyro
 from tyro.conf import Positional
 
+from azero.config import check_range
 from azero.data.records.filters import Filters, Fractions
 
 
@@ -65,8 +66,7 @@ class ExportRequest:
         Raises:
           ValueError: a setting is invalid.
         """
-        if self.last is not None and self.last < 1:
-            raise ValueError(f"--last is at least 1, not {self.last}")
+        check_range(self, "--", "last", 1)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from azero.config import check_range
 from azero.search.batched.gumbel import halving_schedule
 from azero.search.puct import UNVISITED_VALUES, Unvisited, unvisited_of
 from azero.search.settings import GumbelConfig, MctxGumbelConfig, PuctConfig, SearchConfig
@@ -115,8 +116,7 @@ class AlphaGo2016:
             raise ValueError(f"mixing lies in [0, 1], not {self.mixing}")
         if self.fpu not in get_args(FirstPlay):
             raise ValueError(f"fpu is {' or '.join(get_args(FirstPlay))}, not {self.fpu}")
-        if not self.c_puct >= 0:
-            raise ValueError(f"c-puct is at least 0, not {self.c_puct}")
+        check_range(self, "", "c_puct", 0)
 
     @property
     def parameters(self) -> Parameters:

@@ -21,6 +21,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
+from azero.config import check_range
 from azero.data.records.policy_games import pack_decorrelated, pack_whole
 from azero.games.game import Game
 from azero.games.go.sensible import random_points, sensible_moves
@@ -58,8 +59,7 @@ class ValueDataConfig:
                 f"games-per-shard = {self.games_per_shard} is not a multiple of num-games "
                 f"= {self.num_games}"
             )
-        if self.last_random_move is not None and self.last_random_move < 1:
-            raise ValueError(f"last-random-move is at least 1, not {self.last_random_move}")
+        check_range(self, "", "last_random_move", 1)
 
     def latest(self, num_points: int) -> int:
         """Return the largest U on a board with this number of points."""
