@@ -12,6 +12,7 @@ import numpy as np
 
 from azero.engines.session import MakeThinker, Session
 from azero.games.game import Game
+from azero.games.position import position_of
 from azero.players.notation import NOTATIONS, as_unfinished
 from azero.players.player import Position
 from azero.players.uci_go import START
@@ -79,9 +80,7 @@ class MoveGame:
         self._start, self._names = start, list(names)
 
     def _first(self, start: str) -> Position:
-        if start == START:
-            return Position.start(self.game)
-        return Position.of_state(self.game, self.notation.parse_state(self.game, start))
+        return Position.start(self.game) if start == START else position_of(start, self.game)
 
     def _after(self, position: Position, names: Sequence[str], known: int) -> list[Position]:
         """Return the positions after each of `names` but the first `known`, which lead to

@@ -80,7 +80,7 @@ class Position:
           TypeError: `fen` is not text, or `game` not a game.
         """
         _check_text(fen)
-        return cls._from_text(fen, make("chess") if game is None else game).play_moves(moves)
+        return position_of(fen, make("chess") if game is None else game).play_moves(moves)
 
     @classmethod
     def from_sfen(
@@ -93,16 +93,7 @@ class Position:
           ValueError, TypeError: as in `from_fen`.
         """
         _check_text(sfen)
-        return cls._from_text(sfen, make("shogi") if game is None else game).play_moves(moves)
-
-    @classmethod
-    def _from_text(cls, text: str, game: Game) -> Position:
-        _check_game(game)
-        if not isinstance(game, ReadsPositions):
-            raise ValueError(f"{game.name} has no positions in FEN or SFEN")
-        return cls.of_state(
-            game, jax.tree.map(lambda leaf: leaf[0], game.from_positions([text.strip()]))
-        )
+        return position_of(sfen, make("shogi") if game is None else game).play_moves(moves)
 
     @classmethod
     def from_sgf(cls, source: str | Path, moves: int | None = None) -> Position:
@@ -222,6 +213,20 @@ class Position:
             (float(rewards[0]), float(rewards[1])),
             legal,
         )
+
+
+def position_of(text: str, game: Game) -> Position:
+    """Return the position of `game` that `text` describes, in FEN or SFEN.
+
+    Raises:
+      ValueError: it is not a position of the game, what is wrong is named.
+      TypeError: `game` is not a game.
+    """
+    _check_game(game)
+    if not isinstance(game, ReadsPositions):
+        raise ValueError(f"{game.name} has no positions in FEN or SFEN")
+    states = game.from_positions([text.strip()])
+    return Position.of_state(game, jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), states))
 
 
 def _check_game(game: object) -> None:

@@ -16,7 +16,7 @@ import jax
 from azero.games.game import Game
 from azero.games.go.rules import Go
 from azero.games.go.scoring.status import judge
-from azero.games.positions import ReadsPositions
+from azero.games.position import position_of
 from azero.match.games import MatchGame
 from azero.match.referee import PLAYED_OUT, PlayedGame, play_game
 from azero.players.clock import Clock
@@ -65,13 +65,7 @@ class Pairing:
         Raises:
           ValueError: `start` is not a position of the game; what is wrong is named.
         """
-        if not self.start:
-            return Position.start(game)
-        if not isinstance(game, ReadsPositions):
-            raise ValueError(f"{game.name} has a fixed start position, not {self.start!r}")
-        return Position.of_state(
-            game, jax.tree.map(lambda leaf: leaf[0], game.from_positions([self.start]))
-        )
+        return position_of(self.start, game) if self.start else Position.start(game)
 
 
 def play_games(

@@ -15,6 +15,7 @@ of 5x5 and the others of 3x3), `value_hidden` (256), and the compute types. Ther
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 
 import jax
@@ -24,7 +25,7 @@ from jax.nn.initializers import Initializer
 
 from azero.networks.convolution import CONVOLUTIONS, convolve
 from azero.networks.inference import add_bias, by_chunks, dense
-from azero.networks.network import NEVER, Network, Outputs
+from azero.networks.network import NEVER, Network, Outputs, Shapes
 from azero.networks.resnet import pointwise
 from azero.networks.settings import ConvolutionalConfig
 from azero.types import Array, PyTree
@@ -40,23 +41,17 @@ _LECUN = jax.nn.initializers.lecun_normal()
 Convolve = Callable[[Array, Array], Array]
 
 
-def policy_network(
-    config: ConvolutionalConfig,
-    board_shape: tuple[int, int],
-    num_planes: int,
-    num_actions: int,
-    chunk: int | None,
-) -> Network:
-    """Make the policy network; `num_actions` is the number of points, and one for pass.
+def policy_network(config: ConvolutionalConfig, game: Shapes, chunk: int | None) -> Network:
+    """Make the policy network; the actions are the points, and pass.
 
     Raises:
       ValueError: the actions are not those of Go.
     """
-    height, width = board_shape
-    if num_actions != height * width + 1:
+    height, width = game.board_shape
+    if game.num_actions != height * width + 1:
         raise ValueError(
             f"the policy network of 2016 has a move for every point and pass, "
-            f"{height * width + 1} in all, not {num_actions}"
+            f"{height * width + 1} in all, not {game.num_actions}"
         )
 
     def init(key: Array) -> PyTree:
@@ -66,7 +61,7 @@ def policy_network(
             "bias": jnp.zeros(height * width, jnp.float32),
         }
         return {
-            "params": {**_init_tower(config, tower_key, num_planes), "head": head},
+            "params": {**_init_tower(config, tower_key, game.num_planes), "head": head},
             "batch_stats": {},
         }
 
@@ -77,23 +72,17 @@ def policy_network(
         logits = jnp.pad(points, ((0, 0), (0, 1)), constant_values=NEVER)
         return logits, jnp.zeros(batch, jnp.float32)
 
-    return _network(config, board_shape, init, outputs, chunk)
+    return _network(config, game.board_shape, init, outputs, chunk)
 
 
-def value_network(
-    config: ConvolutionalConfig,
-    board_shape: tuple[int, int],
-    num_planes: int,
-    num_actions: int,
-    chunk: int | None,
-) -> Network:
+def value_network(config: ConvolutionalConfig, game: Shapes, chunk: int | None) -> Network:
     """Make the value network."""
 
     def init(key: Array) -> PyTree:
         tower_key, head_key, hidden_key, value_key = jax.random.split(key, 4)
-        num_points, hidden = board_shape[0] * board_shape[1], config.value_hidden
+        num_points, hidden = math.prod(game.board_shape), config.value_hidden
         params = {
-            **_init_tower(config, tower_key, num_planes),
+            **_init_tower(config, tower_key, game.num_planes),
             "head": _init_layer(_HE, head_key, (config.filters, 1)),
             "hidden": _init_layer(_HE, hidden_key, (num_points, hidden)),
             "value": _init_layer(_LECUN, value_key, (hidden, 1)),
@@ -106,9 +95,9 @@ def value_network(
         points = jax.nn.relu(add_bias(points, head["bias"])).reshape(batch, -1)
         hidden = jax.nn.relu(dense(params["hidden"], points))
         value = jnp.tanh(dense(params["value"], hidden))[:, 0]
-        return jnp.zeros((batch, num_actions), jnp.float32), value
+        return jnp.zeros((batch, game.num_actions), jnp.float32), value
 
-    return _network(config, board_shape, init, outputs, chunk)
+    return _network(config, game.board_shape, init, outputs, chunk)
 
 
 def _network(

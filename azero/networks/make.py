@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azero.networks import alphago2016, inference, rollout
+from azero.networks import alphago2016, inference
 from azero.networks.network import Network, Outputs, Shapes
 from azero.networks.pooled import pooled_network
 from azero.networks.resnet import PolicyValue, scan_unroll
@@ -21,8 +21,6 @@ from azero.networks.settings import (
     PooledConfig,
     ResidualConfig,
     ResNetConfig,
-    Rollout2016Config,
-    Tree2016Config,
     Value2016Config,
 )
 from azero.types import Array, PyTree
@@ -97,14 +95,7 @@ def make_alphago2016(
         if isinstance(config, Policy2016Config)
         else alphago2016.value_network
     )
-    return make(config, game.board_shape, game.num_planes, game.num_actions, chunk)
-
-
-def make_linear(
-    config: Rollout2016Config | Tree2016Config, game: Shapes, platform: str | None = None
-) -> Network:
-    """Make the rollout or the tree policy of AlphaGo (2016), the same on all platforms."""
-    return rollout.linear_network(config, game.board_shape, game.num_planes, game.num_actions)
+    return make(config, game, chunk)
 
 
 def _train_unroll(config: ResidualConfig, platform: str) -> int:

@@ -9,13 +9,14 @@ where the 3x3 pattern is 0, and the pass are never played. The value is 0.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
-from azero.networks.network import NEVER, Network, Outputs
+from azero.networks.network import NEVER, Network, Outputs, Shapes
 from azero.networks.settings import LinearConfig
 from azero.types import Array, PyTree
 
@@ -46,16 +47,15 @@ NUM_GROUPS = {"rollout2016": 6, "tree2016": 10}
 PATTERN = [group.name for group in GROUPS].index("pattern")
 
 
-def linear_network(
-    config: LinearConfig, board_shape: tuple[int, int], num_planes: int, num_actions: int
-) -> Network:
-    """Make the policy `config.name`.
+def linear_network(config: LinearConfig, game: Shapes, platform: str | None = None) -> Network:
+    """Make the policy `config.name`, the same on all platforms.
 
     Raises:
       ValueError: the planes or the actions are not those of the policy.
     """
     groups = GROUPS[: NUM_GROUPS[config.name]]
-    num_points = board_shape[0] * board_shape[1]
+    num_planes, num_actions = game.num_planes, game.num_actions
+    num_points = math.prod(game.board_shape)
     if num_planes != len(groups) or num_actions != num_points + 1:
         wanted, got = (
             f"game.planes {len(groups)} and {num_points + 1} moves",

@@ -195,7 +195,7 @@ class Value2016Config(ConvolutionalConfig):
 class LinearConfig(NetworkConfig):
     """Base of the settings of the linear policies of AlphaGo (2016)."""
 
-    MAKER: ClassVar[str] = "azero.networks.make:make_linear"
+    MAKER: ClassVar[str] = "azero.networks.rollout:linear_network"
 
     pattern_bits: int = 16
     """The table of patterns has 2 to this power weights (AG16: 69,338 and 32,207 weights)."""

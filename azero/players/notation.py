@@ -13,7 +13,6 @@ import numpy as np
 
 from azero.games.chess import text as chess_text
 from azero.games.chess.rules import Chess
-from azero.games.game import Game
 from azero.games.shogi import text as shogi_text
 from azero.games.shogi.rules import ENDINGS as SHOGI_ENDINGS
 from azero.games.shogi.rules import Shogi
@@ -32,9 +31,6 @@ class MoveNotation:
     """Protocol of its programs: uci or usi."""
     keyword: str
     """Keyword before a position in text: fen or sfen."""
-    parse_state: Callable[[Game, str], PyTree]
-    """Returns the state that a position in text describes; ValueError says what is wrong with
-    it."""
     parse_board: Callable[[str], Any]
     """Returns the board of a position in text; of no text the usual first one."""
     board_of: Callable[[PyTree], Any]
@@ -96,7 +92,6 @@ NOTATIONS = {
     "chess": MoveNotation(
         protocol="uci",
         keyword="fen",
-        parse_state=lambda game, text: cast(Chess, game).from_fen(text),
         parse_board=lambda text: chess_text.board_of_fen(text or Chess.fen),
         board_of=chess_text.board_of_state,
         names=lambda board: cast(chess_text.ChessBoard, board).uci,
@@ -106,7 +101,6 @@ NOTATIONS = {
     "shogi": MoveNotation(
         protocol="usi",
         keyword="sfen",
-        parse_state=lambda game, text: cast(Shogi, game).from_sfen(text),
         parse_board=lambda text: shogi_text.board_of_sfen(text or Shogi.sfen),
         board_of=shogi_text.board_of_state,
         names=lambda board: cast(shogi_text.ShogiBoard, board).usi,

@@ -6,16 +6,13 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-import jax
 import numpy as np
 
 from azero.engines.session import Session
 from azero.engines.web.adapter import Outcome, empty_board, outcome_by_rules, rewards_of
 from azero.engines.web.networks import Network
 from azero.games.chess.pgn import RESULTS, format_pgn
-from azero.games.game import Game
-from azero.games.position import Position
-from azero.games.positions import ReadsPositions
+from azero.games.position import Position, position_of
 from azero.games.shogi.csa import format_csa
 from azero.games.shogi.names import PIECES
 from azero.games.table import side_names
@@ -42,7 +39,7 @@ class SquaresAdapter:
         of the record from which it was opened.
 
         Raises:
-          ValueError: there is no such position.
+          ValueError: there is no such position of this game, or the game is over there.
         """
         game = network.game
         self.name = game.name
@@ -53,7 +50,9 @@ class SquaresAdapter:
         self.sides = (first, second)
         self.suffix = {"chess": ".pgn", "shogi": ".csa"}.get(game.name, "")
         self._notation: DiagramNotation | None = NOTATIONS.get(game.name)
-        position = None if not start else _position_of(game, start)
+        position = position_of(start, game) if start else None
+        if position is not None and position.is_over:
+            raise ValueError("the game is already over in this position")
         self.session = Session(game, network.player, position=position)
 
     @property
@@ -222,18 +221,3 @@ class Squares(NamedTuple):
 def _square(files: str, ranks: str, name: str) -> int:
     """Return the number of the square that `name` begins with."""
     return (len(ranks) - 1 - ranks.index(name[1])) * len(files) + files.index(name[0])
-
-
-def _position_of(game: Game, text: str) -> Position:
-    """Return the position that a FEN or SFEN describes.
-
-    Raises:
-      ValueError: it is not a position of this game, or the game is over there.
-    """
-    if not isinstance(game, ReadsPositions):
-        raise ValueError(f"{game.name} begins from its usual position only")
-    states = game.from_positions([text])
-    position = Position.of_state(game, jax.tree.map(lambda leaf: leaf[0], states))
-    if position.is_over:
-        raise ValueError("the game is already over in this position")
-    return position
