@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterable, Sequence
-from typing import Generic, NamedTuple, Protocol, Self, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, cast
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from azero.types import Array
@@ -37,6 +40,7 @@ N, NE, E, SE, S, SW, W, NW = range(8)
 class SquareSet(Protocol):
     """A set of squares, a bitboard of one or more words."""
 
+    def __iter__(self) -> Iterator[Array]: ...
     def __and__(self, other: Self, /) -> Self: ...
     def __or__(self, other: Self, /) -> Self: ...
     def __invert__(self) -> Self: ...
@@ -80,27 +84,51 @@ def union(sets: Iterable[Word]) -> Word:
     return functools.reduce(operator.or_, sets)
 
 
-def fill_lines(
-    seeds: AnySet,
-    free: AnySet,
-    direction: Direction,
-    moved: Callable[[AnySet, Direction, int], AnySet],
-) -> AnySet:
-    """Return the seeds and every square of `free` that a seed reaches in `direction` over squares
-    of `free` (parallel prefix, three doublings: 7 squares).
+@dataclass(frozen=True)
+class Movement(Generic[AnySet]):
+    """How sets of squares move on the board of a game."""
 
-    Args:
-      seeds: where lines begin.
-      free: squares that a line may pass; without those that a move in `direction` reaches only by
-        wrapping round an edge of the board.
-      direction: where to.
-      moved: returns a set shifted by a direction times a distance; it may wrap round the edges.
+    shifted: Callable[[AnySet, Direction, int], AnySet]
+    """returns a set moved by a direction times a distance; it may wrap round the edges"""
+    entered: Callable[[int], AnySet]
+    """returns the squares that a move by so many files can reach without wrapping round an edge"""
+
+    def step(self, squares: AnySet, direction: Direction) -> AnySet:
+        """Return the set moved one step in `direction`, of a king or a knight; squares that leave
+        the board are dropped."""
+        moved = self.shifted(squares, direction, 1)
+        return moved & self.entered(direction[0]) if direction[0] else moved
+
+    def steps(self, squares: AnySet, directions: Sequence[Direction]) -> AnySet:
+        """Return the union of the set moved once in each direction."""
+        return union(self.step(squares, direction) for direction in directions)
+
+    def fill(self, seeds: AnySet, free: AnySet, direction: Direction) -> AnySet:
+        """Return the seeds and every square of `free` that a seed reaches in `direction` over
+        squares of `free` (parallel prefix, three doublings: 7 squares)."""
+        free = free & self.entered(direction[0]) if direction[0] else free
+        for distance in (1, 2, 4):
+            seeds = seeds | (free & self.shifted(seeds, direction, distance))
+            if distance < 4:
+                free = free & self.shifted(free, direction, distance)
+        return seeds
+
+
+def compute_once(*sets: AnySet) -> list[AnySet]:
+    """Return the same sets, which XLA then computes once; otherwise every later use would compute
+    them again.
+
+    XLA on a CPU duplicates computations into each of their uses, even across an optimization
+    barrier, but not across a concatenation of more than eight arrays (a shorter one it fuses, and
+    does not vectorise): so sets of more than eight words must be passed together.
     """
-    for distance in (1, 2, 4):
-        seeds = seeds | (free & moved(seeds, direction, distance))
-        if distance < 4:
-            free = free & moved(free, direction, distance)
-    return seeds
+    words: Sequence[Array] = [word for squares in sets for word in squares]
+    if not any(isinstance(word, jax.Array) for word in words):
+        return list(sets)
+    assert len(words) > 8, "too few sets to be kept apart"
+    words = jnp.unstack(jax.lax.optimization_barrier(jnp.stack(words)))
+    kind, width = cast(Any, type(sets[0])), len(words) // len(sets)
+    return [kind(*words[first : first + width]) for first in range(0, len(words), width)]
 
 
 class ChecksAndPins(NamedTuple, Generic[AnySet]):
@@ -145,7 +173,6 @@ def find_checks_and_pins(
     near_attacks: AnySet,
     near_checkers: AnySet,
     board: AnySet,
-    compute_once: Callable[..., list[AnySet]],
 ) -> ChecksAndPins[AnySet]:
     """Return the checks and pins against the side to move.
 
@@ -156,7 +183,6 @@ def find_checks_and_pins(
       near_attacks: squares that the other side's pieces attack by a step or a jump.
       near_checkers: its pieces that attack the king by a step or a jump.
       board: all squares.
-      compute_once: returns the same sets, which XLA then computes once.
     """
     attacked = union([*lines.slider_attacks, near_attacks])
     pinned = [

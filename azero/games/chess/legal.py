@@ -17,7 +17,6 @@ from azero.games.chess.position import KING, KNIGHT, PAWN, ChessPosition
 from azero.games.chess.squares import (
     KNIGHT_JUMPS,
     ChessSquares,
-    compute_once,
     constant,
     fill,
     step,
@@ -33,6 +32,7 @@ from azero.games.compass import (
     E,
     N,
     W,
+    compute_once,
     find_checks_and_pins,
     opposite,
     spread,
@@ -121,9 +121,7 @@ def _checks_and_pins(position: ChessPosition, lines: _Lines) -> ChecksAndPins[Ch
         pawns & steps(king, (COMPASS[NE], COMPASS[NW]))
     )
     sliders = [_sliders(position, direction) & other for direction in range(8)]
-    return find_checks_and_pins(
-        position.own, lines, sliders, attacks, jumpers, _BOARD, compute_once
-    )
+    return find_checks_and_pins(position.own, lines, sliders, attacks, jumpers, _BOARD)
 
 
 def _targets(

@@ -22,8 +22,8 @@ import numpy as np
 
 from azero.games.bits import batch_first
 from azero.games.chess.position import KNIGHT, PAWN, ChessMove, ChessPosition
-from azero.games.chess.squares import KNIGHT_JUMPS, ChessSquares, compute_once, constant, step
-from azero.games.compass import COMPASS, NE, NW, N, spread
+from azero.games.chess.squares import KNIGHT_JUMPS, ChessSquares, constant, step
+from azero.games.compass import COMPASS, NE, NW, N, compute_once, spread
 from azero.types import Array
 
 NUM_PLANES = 73

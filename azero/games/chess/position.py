@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from azero.games.bits import hash_words
-from azero.games.chess.squares import ChessSquares, compute_once, constant, mirror, square_set
-from azero.games.compass import choose, spread
+from azero.games.chess.squares import ChessSquares, constant, mirror, square_set
+from azero.games.compass import choose, compute_once, spread
 from azero.types import Array
 
 PAWN, KNIGHT, BISHOP, ROOK, QUEEN, KING = range(1, 7)

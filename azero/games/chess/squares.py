@@ -8,14 +8,11 @@ position on the host.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from azero.games.compass import Direction, fill_lines, spread, union
+from azero.games.compass import Direction, Movement, spread
 from azero.types import Array
 
 KNIGHT_JUMPS: tuple[Direction, ...] = (
@@ -127,36 +124,5 @@ def _raw(squares: ChessSquares, direction: Direction, distance: int) -> ChessSqu
     )
 
 
-def step(squares: ChessSquares, direction: Direction) -> ChessSquares:
-    """Return the set moved one step in `direction`, of a king or a knight; squares that leave the
-    board are dropped."""
-    moved = _raw(squares, direction, 1)
-    return moved & _entered(direction[0]) if direction[0] else moved
-
-
-def steps(squares: ChessSquares, directions: Sequence[Direction]) -> ChessSquares:
-    """Return the union of the set moved once in each direction."""
-    return union(step(squares, direction) for direction in directions)
-
-
-def fill(seeds: ChessSquares, free: ChessSquares, direction: Direction) -> ChessSquares:
-    """Return the seeds and every square of `free` that a seed reaches in `direction` over squares
-    of `free`."""
-    return fill_lines(
-        seeds, free & _entered(direction[0]) if direction[0] else free, direction, _raw
-    )
-
-
-def compute_once(*sets: ChessSquares) -> list[ChessSquares]:
-    """Return the same sets, which XLA then computes once; otherwise every later use would compute
-    them again.
-
-    XLA on a CPU duplicates computations into each of their uses, even across an optimization
-    barrier, but not across a concatenation of more than eight arrays (a shorter one it fuses, and
-    does not vectorise): so at least five sets must be passed together.
-    """
-    if not any(isinstance(word, jax.Array) for squares in sets for word in squares):
-        return list(sets)
-    assert len(sets) > 4, "too few sets to be kept apart"
-    words = jax.lax.optimization_barrier(jnp.stack([word for squares in sets for word in squares]))
-    return [ChessSquares(words[index], words[index + 1]) for index in range(0, 2 * len(sets), 2)]
+_movement = Movement(_raw, _entered)
+step, steps, fill = _movement.step, _movement.steps, _movement.fill

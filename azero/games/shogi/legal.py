@@ -15,6 +15,7 @@ from typing import NamedTuple
 from azero.games.compass import (
     COMPASS,
     ChecksAndPins,
+    compute_once,
     find_checks_and_pins,
     opposite,
     spread,
@@ -26,7 +27,6 @@ from azero.games.shogi.reach import Lines, Pieces, lines_of, near_attackers, nea
 from azero.games.shogi.squares import (
     KNIGHT_JUMPS,
     ShogiSquares,
-    compute_once,
     fill,
     ranks,
     step,
@@ -89,7 +89,6 @@ def _checks_and_pins(
         near_attacks(other),
         near_attackers(own.king, other),
         ranks(0),
-        compute_once,
     )
 
 

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azero.games.bits import batch_first
-from azero.games.compass import COMPASS, Direction, spread
+from azero.games.compass import COMPASS, Direction, compute_once, spread
 from azero.games.shogi.legal import FREE_RANKS, drops_by_kind
 from azero.games.shogi.position import KNIGHT, LANCE, PAWN, ShogiMove, ShogiPosition
 from azero.games.shogi.squares import (
@@ -27,7 +27,6 @@ from azero.games.shogi.squares import (
     NUM_SQUARES,
     SIZE,
     ShogiSquares,
-    compute_once,
     layer,
     ranks,
     step,

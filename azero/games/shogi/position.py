@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from azero.games.bits import hash_words
-from azero.games.compass import choose, spread, union
-from azero.games.shogi.squares import ShogiSquares, compute_once, square_set, turn
+from azero.games.compass import choose, compute_once, spread, union
+from azero.games.shogi.squares import ShogiSquares, square_set, turn
 from azero.types import Array
 
 PAWN, LANCE, KNIGHT, SILVER, BISHOP, ROOK, GOLD, KING = range(1, 9)

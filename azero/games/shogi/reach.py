@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from azero.games.compass import COMPASS, NE, Direction, E, N, S, opposite, union
+from azero.games.compass import COMPASS, NE, Direction, E, N, S, compute_once, opposite, union
 from azero.games.shogi.position import GOLD, KING, KNIGHT, LANCE, PAWN, SILVER, ShogiPosition
 from azero.games.shogi.squares import (
     KNIGHT_JUMPS,
     ShogiSquares,
-    compute_once,
     fill,
     layer,
     step,

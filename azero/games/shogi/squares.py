@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azero.games.compass import Direction, fill_lines, spread, union
+from azero.games.compass import Direction, Movement, spread
 from azero.types import Array
 
 SIZE = 9
@@ -167,23 +167,8 @@ def _raw(squares: ShogiSquares, direction: Direction, distance: int) -> ShogiSqu
     return _upwards(squares, amount) if amount >= 0 else _downwards(squares, -amount)
 
 
-def step(squares: ShogiSquares, direction: Direction) -> ShogiSquares:
-    """Return the set moved one step in `direction`; squares that leave the board are dropped."""
-    moved = _raw(squares, direction, 1)
-    return moved & _entered(direction[0]) if direction[0] else moved
-
-
-def steps(squares: ShogiSquares, directions: Sequence[Direction]) -> ShogiSquares:
-    """Return the union of the set moved once in each direction."""
-    return union(step(squares, direction) for direction in directions)
-
-
-def fill(seeds: ShogiSquares, free: ShogiSquares, direction: Direction) -> ShogiSquares:
-    """Return the seeds and every square of `free` that a seed reaches in `direction` over squares
-    of `free`."""
-    return fill_lines(
-        seeds, free & _entered(direction[0]) if direction[0] else free, direction, _raw
-    )
+_movement = Movement(_raw, _entered)
+step, steps, fill = _movement.step, _movement.steps, _movement.fill
 
 
 def whole_files(squares: ShogiSquares) -> ShogiSquares:
@@ -214,18 +199,3 @@ def layer(sets: Sequence[ShogiSquares], count: int) -> list[ShogiSquares]:
         count, len(sets) // count, 3, *shape
     )
     return [ShogiSquares(*(joined[index, :, word] for word in range(3))) for index in range(count)]
-
-
-def compute_once(*sets: ShogiSquares) -> list[ShogiSquares]:
-    """Return the same sets, which XLA then computes once; otherwise every later use would compute
-    them again.
-
-    XLA on a CPU duplicates computations into each of their uses, even across an optimization
-    barrier, but not across a concatenation of more than eight arrays (a shorter one it fuses, and
-    does not vectorise): so at least three sets must be passed together.
-    """
-    if not any(isinstance(word, jax.Array) for squares in sets for word in squares):
-        return list(sets)
-    assert len(sets) > 2, "too few sets to be kept apart"
-    words = jax.lax.optimization_barrier(jnp.stack([word for squares in sets for word in squares]))
-    return [ShogiSquares(*words[index : index + 3]) for index in range(0, 3 * len(sets), 3)]
