@@ -9,14 +9,15 @@ padding included, so every changed byte is noticed.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import json
 import os
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -58,6 +59,21 @@ def describe_system_error(error: OSError) -> str:
     return f"{where}{error.strerror or error}{f'; {advice}' if advice else ''}"
 
 
+@contextlib.contextmanager
+def replacing(path: Path, temporary: Path) -> Iterator[IO[bytes]]:
+    """Open the file `temporary`, which becomes `path` once it is written; after an error it is
+    removed, and an earlier `path` is unchanged."""
+    try:
+        with temporary.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
 def write_atomic(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
     """Write `chunks` to `path` atomically: after a crash either the old file or the whole new one
     is there.
@@ -66,18 +82,10 @@ def write_atomic(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
       StorageError: the file cannot be written (disk full, no permission, ...). The temporary file
         is removed and an earlier `path` is unchanged.
     """
-    temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
     try:
-        try:
-            with open(temporary, "wb") as file:
-                for chunk in chunks:
-                    file.write(chunk)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        with replacing(path, path.with_name(path.name + TEMPORARY_SUFFIX)) as file:
+            for chunk in chunks:
+                file.write(chunk)
         sync_directory(path.parent)
     except OSError as error:
         raise StorageError(

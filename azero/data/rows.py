@@ -13,6 +13,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from azero.data.files import replacing
+
 Row = dict[str, Any]
 
 
@@ -86,15 +88,8 @@ def write_atomically(path: Path, text: str) -> None:
     """Write a text file atomically: at any moment either the old or the new one is there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with _naming(path), temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with _naming(path), replacing(path, temporary) as file:
+        file.write(text.encode())
 
 
 class RowFile:

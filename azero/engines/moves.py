@@ -58,8 +58,3 @@ def unvisited_moves(position: Position, analysis: Analysis) -> list[MoveInfo]:
     rest = [int(action) for action in order if position.legal[action] and int(action) not in seen]
     value, policy = analysis.value, analysis.raw_policy
     return [MoveInfo(a, 0, value, float(policy[a]), value, (a,), (0,)) for a in rest]
-
-
-def win_rate(value: float) -> float:
-    """Return a value in [-1, 1] as a share of games won."""
-    return (float(value) + 1) / 2

@@ -15,7 +15,7 @@ from azero.games.go.sgf_write import Note, format_game
 from azero.games.go.text import format_vertex
 from azero.games.position import Position, objection, start_of_record
 from azero.players.points import PointsEstimate
-from azero.players.thinking import Analysis, Limits, Thinker
+from azero.players.thinking import Analysis, Limits, Thinker, win_rate
 
 
 @dataclass(frozen=True)
@@ -190,11 +190,6 @@ def _reviewed(
     )
 
 
-def win_rate(value: float) -> float:
-    """Return the probability of winning, in percent, that corresponds to a value in [-1, 1]."""
-    return 50 * (1 + value)
-
-
 def review_rows(review: Review) -> list[dict[str, object]]:
     """Return one plain row for every move: win rates in percent for the player who moved, and the
     lead in points, where it is known, for Black."""
@@ -204,8 +199,8 @@ def review_rows(review: Review) -> list[dict[str, object]]:
             "move": move.number,
             "colour": "BW"[move.colour],
             "played": format_vertex(move.action, shape),
-            "win_rate": round(win_rate(move.value), 2),
-            "win_rate_after": round(win_rate(move.value_after), 2),
+            "win_rate": round(100 * win_rate(move.value), 2),
+            "win_rate_after": round(100 * win_rate(move.value_after), 2),
             "loss": round(50 * move.loss, 2),
             "best": format_vertex(move.best, shape),
             "line": [format_vertex(action, shape) for action in move.line],
@@ -226,7 +221,8 @@ def review_sgf(review: Review) -> str:
         own = notes[move.number - 1].comment
         lines = [own] if own else []
         lines.append(
-            f"Black wins {win_rate(move.black_value):.1f}% before this move; {move.visits} visits"
+            f"Black wins {100 * win_rate(move.black_value):.1f}% before this move; "
+            f"{move.visits} visits"
         )
         if move.action == move.best:
             lines.append(f"{format_vertex(move.best, record.board_shape)} is the best move")

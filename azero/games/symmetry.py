@@ -59,6 +59,25 @@ def _transpose(board: Array, symmetry: Array) -> Array:
     return jnp.where((symmetry & 4) != 0, jnp.swapaxes(board, 0, 1), board)
 
 
+class WithSymmetries:
+    """The part of the Game contract about symmetries, for games whose first actions are the points
+    of `board_shape`, row by row."""
+
+    board_shape: tuple[int, int]
+
+    def transform_planes(self, planes: Array, symmetry: Array) -> Array:
+        """Apply symmetry int32[] to planes [H, W, C]."""
+        return transform(planes, symmetry)
+
+    def transform_policy(self, policy: Array, symmetry: Array) -> Array:
+        """Apply symmetry int32[] to an array [A]; actions that are not points (pass) stay."""
+        return transform_policy(policy, symmetry, self.board_shape)
+
+    def inverse_transform_policy(self, policy: Array, symmetry: Array) -> Array:
+        """Undo `transform_policy`."""
+        return inverse_transform_policy(policy, symmetry, self.board_shape)
+
+
 class IdentityOnly:
     """The part of the Game contract about symmetries, for games whose rules or opening position
     have none but the identity."""

@@ -234,3 +234,8 @@ class Thinker(Protocol):
         in `position`. None if it has but one value, the game is one of points, or the program for
         it is still being compiled (`warm_up_in_steps`)."""
         ...
+
+
+def win_rate(value: float) -> float:
+    """Return a value in [-1, 1] as a share of games won."""
+    return (float(value) + 1) / 2

@@ -15,9 +15,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, MultipleLocator, PercentFormatter, StrMethodFormatter
 
 from azero.data.rows import write_atomically
-from azero.evaluate.review import Review, ReviewedMove, win_rate
+from azero.evaluate.review import Review, ReviewedMove
 from azero.games.go.sgf import GameRecord
 from azero.games.go.text import format_vertex
+from azero.players.thinking import win_rate
 from azero.report.boards import draw_ownership, draw_position
 from azero.report.plots import INK, SERIES_COLOURS, STYLE, style_axes, svg_element
 from azero.report.templates import load_template
@@ -101,9 +102,9 @@ def _graph(review: Review, mistakes: Sequence[ReviewedMove]) -> str:
 
 
 def _draw_win_rate(axes: Axes, review: Review, mistakes: Sequence[ReviewedMove]) -> None:
-    before = {move.number: win_rate(move.black_value) for move in review.moves}
+    before = {move.number: 100 * win_rate(move.black_value) for move in review.moves}
     numbers = [*(number - 1 for number in before), review.moves[-1].number]
-    rates = [*before.values(), win_rate(review.final_black_value)]
+    rates = [*before.values(), 100 * win_rate(review.final_black_value)]
     axes.plot(numbers, rates, color=SERIES_COLOURS[0])
     axes.scatter(
         [move.number - 1 for move in mistakes],
@@ -151,8 +152,8 @@ def _row(review: Review, move: ReviewedMove) -> dict[str, Any]:
         "played": format_vertex(move.action, shape),
         "best": format_vertex(move.best, shape),
         "line": " ".join(format_vertex(action, shape) for action in move.line),
-        "before": win_rate(move.value),
-        "after": win_rate(move.value_after),
+        "before": 100 * win_rate(move.value),
+        "after": 100 * win_rate(move.value_after),
         "loss": 50 * move.loss,
         "visits": move.visits,
         "lead": move.black_lead,

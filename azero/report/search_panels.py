@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from azero.evaluate.review import win_rate
 from azero.games.go.rules import Go
 from azero.games.position import Position
-from azero.players.thinking import Analysis, Limits, MoveInfo, Thinker
+from azero.players.thinking import Analysis, Limits, MoveInfo, Thinker, win_rate
 from azero.report.boards import CELL, MARGIN, draw_labels, draw_position
 
 COLUMNS = 3
@@ -121,7 +120,7 @@ def _boards(found: SearchedPosition) -> list[tuple[str, str]]:
 def _values(values: Mapping[int, float]) -> dict[int, float]:
     """Return the highest values as win rates."""
     best = sorted(values, key=lambda action: -values[action])[:SHOWN_VALUES]
-    return {action: win_rate(values[action]) for action in best}
+    return {action: 100 * win_rate(values[action]) for action in best}
 
 
 def _edge_values(moves: Sequence[MoveInfo], field: str) -> dict[int, float]:

@@ -23,8 +23,8 @@ from azero.engines.gtp.command import (
     parse_number,
 )
 from azero.engines.gtp.play import finish_move
-from azero.engines.moves import choose_move, unvisited_moves, win_rate
-from azero.players.thinking import Analysis, Limits, MoveInfo, Restriction, ThinkOptions
+from azero.engines.moves import choose_move, unvisited_moves
+from azero.players.thinking import Analysis, Limits, MoveInfo, Restriction, ThinkOptions, win_rate
 
 if TYPE_CHECKING:
     from azero.players.player import Position

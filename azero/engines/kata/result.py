@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from azero.engines.kata.query import Query, Turn
-from azero.engines.moves import win_rate
 from azero.games.go import setup
 from azero.games.go.scoring import status as go_status
 from azero.games.go.text import format_vertex
-from azero.players.thinking import Analysis, MoveInfo
+from azero.players.thinking import Analysis, MoveInfo, win_rate
 
 if TYPE_CHECKING:
     from azero.engines.go_game import GoGame

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from azero.data.files import describe_system_error
-from azero.engines.moves import best_action, win_rate
+from azero.engines.moves import best_action
 from azero.engines.session import Session
 from azero.engines.terminal.board import draw_board
 from azero.games.go.rules import Go
@@ -19,7 +19,7 @@ from azero.games.go.sgf import GameRecord
 from azero.games.go.sgf_write import format_game, format_result, rules_name
 from azero.games.table import side_names
 from azero.players.player import Position
-from azero.players.thinking import Analysis, Limits
+from azero.players.thinking import Analysis, Limits, win_rate
 
 HELP = """  undo         take back your last move and the answer to it
   hint         what the network thinks of your position

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from azero.engines.kata.result import leads, owners
-from azero.engines.moves import best_action, win_rate
+from azero.engines.moves import best_action
 from azero.engines.web.games import WebGame
 from azero.games.go.rules import Go
 from azero.games.position import Position
 from azero.players.points import PointsEstimate
-from azero.players.thinking import Analysis, Limits, ThinkOptions
+from azero.players.thinking import Analysis, Limits, ThinkOptions, win_rate
 
 Push = Callable[[str, dict[str, Any]], None]
 """Sends an event with its data to the page."""

@@ -14,13 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from azero.games import bits
-from azero.games import symmetry as symmetries
 from azero.games.game import Facts, Scored
 from azero.games.go import encoding, host, text
 from azero.games.go.alphago2016 import features as features2016
 from azero.games.go.alphago2016 import patterns
 from azero.games.go.state import GoState, Superko
 from azero.games.go.stones import MAX_POINTS, Stones
+from azero.games.symmetry import WithSymmetries, count
 from azero.types import Array
 
 MAX_SIDE = 31
@@ -30,7 +30,7 @@ MOST_MOVES = 2**31 - 1
 
 
 @dataclass(frozen=True, init=False)
-class Go:
+class Go(WithSymmetries):
     """Go on a board of any size. Actions 0..N-1 are the points row by row from the top left; N is
     pass.
 
@@ -142,7 +142,7 @@ class Go:
     @property
     def num_symmetries(self) -> int:
         """8 on a square board, 4 on a rectangular one."""
-        return symmetries.count(self.board_shape)
+        return count(self.board_shape)
 
     @property
     def frame_words(self) -> int:
@@ -413,18 +413,6 @@ class Go:
             return planes
         assert komi is not None, "a state of rules whose planes do not show the komi"
         return encoding.with_komi(planes, to_play, komi)
-
-    def transform_planes(self, planes: Array, symmetry: Array) -> Array:
-        """Apply symmetry int32[] to planes [H, W, C]."""
-        return symmetries.transform(planes, symmetry)
-
-    def transform_policy(self, policy: Array, symmetry: Array) -> Array:
-        """Apply symmetry int32[] to an array [N + 1]; pass stays."""
-        return symmetries.transform_policy(policy, symmetry, self.board_shape)
-
-    def inverse_transform_policy(self, policy: Array, symmetry: Array) -> Array:
-        """Undo `transform_policy`."""
-        return symmetries.inverse_transform_policy(policy, symmetry, self.board_shape)
 
     def format_action(self, state: GoState, action: int) -> str:
         """Return the vertex (D4) or "pass"."""

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from azero.games import symmetry as symmetries
+from azero.games.symmetry import WithSymmetries
 from azero.types import Array
 
 # Bit 3 * row + column. Three rows, three columns, two diagonals.
@@ -35,14 +35,14 @@ class TicTacToeState:
 
 
 @dataclass(frozen=True)
-class TicTacToe:
+class TicTacToe(WithSymmetries):
     """Three in a row on a 3x3 board. Actions 0..8 are the squares row by row; planes are own
     squares, the other's squares, 1 for the first mover to play."""
 
     name: ClassVar[str] = "tictactoe"
     num_actions: ClassVar[int] = 9
     max_legal_actions: ClassVar[int] = 9
-    board_shape: ClassVar[tuple[int, int]] = (3, 3)
+    board_shape: ClassVar[tuple[int, int]] = (3, 3)  # type: ignore[misc]
     num_planes: ClassVar[int] = 3
     max_moves: ClassVar[int] = 9
     num_frames: ClassVar[int] = 1
@@ -96,18 +96,6 @@ class TicTacToe:
         colour = jnp.broadcast_to(is_first, (9,))
         planes = [jnp.where(is_first, first, second), jnp.where(is_first, second, first), colour]
         return jnp.stack(planes, axis=-1).reshape(3, 3, 3)
-
-    def transform_planes(self, planes: Array, symmetry: Array) -> Array:
-        """Apply symmetry int32[] to planes [3, 3, C]."""
-        return symmetries.transform(planes, symmetry)
-
-    def transform_policy(self, policy: Array, symmetry: Array) -> Array:
-        """Apply symmetry int32[] to an array [9]."""
-        return symmetries.transform_policy(policy, symmetry, self.board_shape)
-
-    def inverse_transform_policy(self, policy: Array, symmetry: Array) -> Array:
-        """Undo `transform_policy`."""
-        return symmetries.inverse_transform_policy(policy, symmetry, self.board_shape)
 
     def format_action(self, state: TicTacToeState, action: int) -> str:
         """Return the square as column letter and row number, a1 at the bottom left."""
