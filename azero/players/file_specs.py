@@ -22,26 +22,42 @@ from azero.settings import Config
 FORMS = '"leela:FILE?visits=400&search=engine", "onnx:FILE?visits=400&backend=openvino"'
 
 
+@dataclass(frozen=True, kw_only=True)
+class Searching:
+    """How a network as a player searches."""
+
+    visits: int | None = None
+    """Simulations per move; 0 is the raw policy, None the number of the run's matches (in those of
+    networks of Leela Zero 1,600, AGZ)."""
+    search: str | None = None
+    """One of SEARCHES, or the name of the run's own search (`with_search`); None is TRAINED in
+    matches and ENGINE in engines."""
+    constants: Constants = ()
+    """Settings of the search other than its own."""
+    symmetries: Symmetries | None = None
+    """How positions are evaluated (`with_symmetries`); None is as in the run's matches."""
+
+    def named(self, *words: str) -> str:
+        """Return `words` and those that describe the search, as the name of a player; with 0 visits
+        there is no search."""
+        found = [*words] if self.visits is None else [*words, f"{self.visits} visits"]
+        found += [] if self.symmetries is None else [f"symmetries {self.symmetries}"]
+        if self.visits != 0:
+            found += [] if self.search is None else [self.search]
+            found += [f"{name.replace('_', '-')} {value:g}" for name, value in self.constants]
+        return ", ".join(found)
+
+
 @dataclass(frozen=True)
-class LeelaSpec:
+class LeelaSpec(Searching):
     """A network of Leela Zero as a player (`azero.interop.leela`)."""
 
     file: Path
-    visits: int | None = None
-    """As in `azero.players.specs.CheckpointSpec`; in matches 1,600 by default (AGZ)."""
-    search: str | None = None
-    """As in `azero.players.specs.CheckpointSpec`."""
-    constants: Constants = ()
-    """As in `azero.players.specs.CheckpointSpec`."""
-    symmetries: Symmetries | None = None
-    """As in `azero.players.specs.CheckpointSpec`."""
 
     @property
     def name(self) -> str:
         """Its name in results."""
-        name = self.file.name.removesuffix(".gz").removesuffix(".txt")
-        search = search_words(self.visits, self.search, self.constants, self.symmetries)
-        return ", ".join([f"leela {name}", *search])
+        return self.named(f"leela {self.file.name.removesuffix('.gz').removesuffix('.txt')}")
 
 
 @dataclass(frozen=True)
@@ -59,22 +75,7 @@ class OnnxSpec:
     def name(self) -> str:
         """Its name in results."""
         how = [] if self.backend == "onnxruntime" else [self.backend]
-        return ", ".join([f"onnx {self.file.stem}", *how, *search_words(self.visits, None)])
-
-
-def search_words(
-    visits: int | None,
-    search: str | None,
-    constants: Constants = (),
-    symmetries: Symmetries | None = None,
-) -> list[str]:
-    """Return the part of a name that describes the search; with 0 visits there is no search."""
-    words = [] if visits is None else [f"{visits} visits"]
-    words += [] if symmetries is None else [f"symmetries {symmetries}"]
-    if visits == 0:
-        return words
-    words += [] if search is None else [search]
-    return [*words, *(f"{name.replace('_', '-')} {value:g}" for name, value in constants)]
+        return Searching(visits=self.visits).named(f"onnx {self.file.stem}", *how)
 
 
 def make_game(name: str, config: Config, rules: GameConfig | None) -> Game:

@@ -31,7 +31,7 @@ from azero.networks.network import Network
 from azero.players.alphago2016 import FORM as APV_FORM
 from azero.players.alphago2016 import ApvSpec, apv_config, load_apv, parse_apv
 from azero.players.file_specs import FORMS as FILE_FORMS
-from azero.players.file_specs import LeelaSpec, OnnxSpec, load_onnx, make_game, search_words
+from azero.players.file_specs import LeelaSpec, OnnxSpec, Searching, load_onnx, make_game
 from azero.players.head_estimates import draws_estimator, network_heads
 from azero.players.play_style import PlayStyle
 from azero.players.points import points_estimator
@@ -47,7 +47,6 @@ from azero.players.searches import (
     TRAINED,
     TREE_CONSTANTS,
     WHOLE_CONSTANTS,
-    Constants,
     match_leaf,
     rule_name,
     search_settings,
@@ -73,55 +72,36 @@ FORMS = (
 
 
 @dataclass(frozen=True)
-class CheckpointSpec:
+class CheckpointSpec(Searching):
     """A checkpoint as a player."""
 
     workdir: Path
     iteration: int | None = None
     """None is the newest."""
-    visits: int | None = None
-    """Simulations per move; 0 is the raw policy, None the number of the run's matches."""
-    search: str | None = None
-    """One of SEARCHES, or the name of the run's own search (`with_search`); None is TRAINED in
-    matches and ENGINE in engines."""
-    constants: Constants = ()
-    """Settings of the search other than its own."""
-    symmetries: Symmetries | None = None
-    """How positions are evaluated (`with_symmetries`); None is as in the run's matches."""
 
     @property
     def name(self) -> str:
         """Its name in results."""
         iteration = [] if self.iteration is None else [f"iteration {self.iteration}"]
-        search = search_words(self.visits, self.search, self.constants, self.symmetries)
-        return ", ".join([self.workdir.absolute().name, *iteration, *search])
+        return self.named(self.workdir.absolute().name, *iteration)
 
 
 @dataclass(frozen=True)
-class RandomNetSpec:
+class RandomNetSpec(Searching):
     """The network of an experiment before it has learned anything, as a player: for testing
     programs."""
 
     experiment: str
     seed: int = 0
     """Seed of the initial weights."""
-    visits: int | None = None
-    """As in `CheckpointSpec`."""
     blocks: int | None = None
     """Size, if not the experiment's, so that programs can be tested on a small machine."""
     filters: int | None = None
-    search: str | None = None
-    """As in `CheckpointSpec`."""
-    constants: Constants = ()
-    """As in `CheckpointSpec`."""
-    symmetries: Symmetries | None = None
-    """As in `CheckpointSpec`."""
 
     @property
     def name(self) -> str:
         """Its name in results."""
-        search = search_words(self.visits, self.search, self.constants, self.symmetries)
-        return ", ".join([f"random {self.experiment}", *search])
+        return self.named(f"random {self.experiment}")
 
     @property
     def config(self) -> Config:

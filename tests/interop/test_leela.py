@@ -218,13 +218,15 @@ def test_a_file_is_a_player(tmp_path: Path) -> None:
     file = tmp_path / "best.txt.gz"
     write_leela(file, *network(18, size=5))
     spec = parse_player(f"leela:{file}?visits=8&search=alphago_zero")
-    assert spec == LeelaSpec(file, 8, "alphago_zero") and spec.name.startswith("leela best, 8")
+    assert spec == LeelaSpec(file, visits=8, search="alphago_zero") and spec.name.startswith(
+        "leela best, 8"
+    )
     assert resolve(spec)[1].game.build().board_shape == (5, 5)
     rules = GoConfig(size=(5,), komi=0.5)
     position = Position.start(rules.build())
     analysis = load_thinker(LeelaSpec(file), rules).think(position, Limits(visits=8))
     assert analysis.visits == 8
-    loaded = load_player(LeelaSpec(file, 0), rules)
+    loaded = load_player(LeelaSpec(file, visits=0), rules)
     assert loaded.game.num_planes == 18 and loaded.game.komi == 0.5
     with pytest.raises(ValueError, match="visits=x"):
         parse_player(f"leela:{file}?visits=x")
