@@ -249,24 +249,22 @@ def _commit() -> str | None:
     return answer.stdout.strip()
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Return the object in a file; empty where there is none.
+def read_json(
+    path: Path, advice: str = "; if you delete it, the run writes it again"
+) -> dict[str, Any]:
+    """Return the object in a JSON file; empty where there is no such file.
 
     Raises:
-      ValueError: the file is damaged; it is named.
+      ValueError: the file is damaged; it is named, and `advice` follows.
     """
     if not path.exists():
         return {}
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(
-            f"{path} is not valid JSON: {error}; if you delete it, the run writes it again"
-        ) from error
+        raise ValueError(f"{path} is not valid JSON: {error}{advice}") from error
     if not isinstance(data, dict):
-        raise ValueError(
-            f"{path} does not hold a JSON object; if you delete it, the run writes it again"
-        )
+        raise ValueError(f"{path} does not hold a JSON object{advice}")
     return data
 
 

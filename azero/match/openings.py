@@ -4,9 +4,9 @@ random; or from given positions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from azero.games.go import sgf
 from azero.games.positions import read_position_lines
 from azero.games.quoting import reason
 from azero.games.shogi import record_files
+from azero.games.shogi.records import ShogiGame
 from azero.games.shogi.sfen import START as SHOGI_START
 from azero.match.external import Pairing
 from azero.match.request import MatchRequest
@@ -124,9 +125,9 @@ def read_openings(path: Path, game: Game, num_moves: int | None = None) -> list[
     """
     if num_moves is not None and num_moves < 1:
         raise ValueError(f"an opening has at least one move, not {num_moves}")
-    suffixes, of_collection = _COLLECTIONS.get(game.name, ((), None))
-    if of_collection is not None and path.name.lower().endswith(suffixes):
-        openings = of_collection(path, game, num_moves)
+    suffixes, read, of_record = _COLLECTIONS.get(game.name, ((), None, None))
+    if read is not None and path.name.lower().endswith(suffixes):
+        openings = [of_record(record, game, num_moves) for record in read(path)]
     else:
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
@@ -178,36 +179,23 @@ def _of_sgf(record: sgf.GameRecord, game: Game, num_moves: int | None) -> tuple[
 
 
 def _of_start(
-    name: str, is_start: bool, actions: tuple[int, ...], game: Game, num_moves: int | None
+    record: pgn.PgnGame | ShogiGame, game: Game, num_moves: int | None
 ) -> tuple[int, ...]:
-    if not is_start:
-        raise ValueError(f"{name} does not start from the game's own start position")
-    return _follow(actions[:num_moves], name, game)
+    start, usual = (
+        (record.fen, CHESS_START) if isinstance(record, pgn.PgnGame) else (record.sfen, SHOGI_START)
+    )
+    if start != usual:
+        raise ValueError(f"{record.name} does not start from the game's own start position")
+    return _follow(record.actions[:num_moves], record.name, game)
 
 
-_Reader = Callable[[Path, Game, int | None], list[tuple[int, ...]]]
-
-_COLLECTIONS: dict[str, tuple[tuple[str, ...], _Reader]] = {
-    "go": (
-        sgf.SUFFIXES,
-        lambda path, game, most: [_of_sgf(record, game, most) for record in sgf.read_games(path)],
-    ),
-    "chess": (
-        pgn.SUFFIXES,
-        lambda path, game, most: [
-            _of_start(record.name, record.fen == CHESS_START, record.actions, game, most)
-            for record in pgn.read_games(path)
-        ],
-    ),
-    "shogi": (
-        record_files.SUFFIXES,
-        lambda path, game, most: [
-            _of_start(record.name, record.sfen == SHOGI_START, record.actions, game, most)
-            for record in record_files.read_games(path)
-        ],
-    ),
+_COLLECTIONS: dict[str, tuple[tuple[str, ...], Any, Any]] = {
+    "go": (sgf.SUFFIXES, sgf.read_games, _of_sgf),
+    "chess": (pgn.SUFFIXES, pgn.read_games, _of_start),
+    "shogi": (record_files.SUFFIXES, record_files.read_games, _of_start),
 }
-"""Collections of games by game: the suffixes of their files, and their openings."""
+"""Collections of games by game: the suffixes of their files, what reads the games of one, and what
+returns the opening of a game."""
 
 
 def _words(line: str) -> list[str]:

@@ -4,7 +4,7 @@ that games begin with."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,19 +23,22 @@ from azero.games.shogi.position import KINDS
 from azero.report.boards import CELL, DRAWN, MARGIN
 
 
+def _letters(board: Any) -> Sequence[str]:
+    return str(board.pieces)
+
+
+def _no_hands(board: Any) -> str:
+    return ""
+
+
 class DiagramNotation(NamedTuple):
     """How positions and moves of a game are read and shown."""
 
     start: str
     read: Callable[[str], Any]
     """text -> the game's host-side board"""
-    pieces: Callable[[Any], Sequence[str]]
-    """one letter per square from the first player's left corner, lower case for the second player's
-    pieces, a dot for none"""
     name: Callable[[Any, int], str]
     """the move in the game's notation"""
-    hands: Callable[[Any], str]
-    """text of the pieces in hand"""
     write: Callable[[Any], str]
     """board -> text"""
     of_state: Callable[[Any], Any]
@@ -50,6 +53,11 @@ class DiagramNotation(NamedTuple):
     sides: tuple[str, str] = ("Black", "White")
     is_turned: bool = True
     """the second mover's pieces stand upside down"""
+    pieces: Callable[[Any], Sequence[str]] = _letters
+    """one letter per square from the first player's left corner, lower case for the second player's
+    pieces, a dot for none"""
+    hands: Callable[[Any], str] = _no_hands
+    """text of the pieces in hand"""
 
 
 class DrawnGame(NamedTuple):
@@ -60,14 +68,6 @@ class DrawnGame(NamedTuple):
     names: list[str]
     """of the moves"""
     hands: list[str]
-
-
-def _letters(board: Any) -> Sequence[str]:
-    return str(board.pieces)
-
-
-def _no_hands(board: Any) -> str:
-    return ""
 
 
 def _shogi_letters(board: Any) -> Sequence[str]:
@@ -93,38 +93,26 @@ def _hands(board: Any) -> str:
     )
 
 
-_CHESS_PIECES = dict(zip("KQRBNP", "♚♛♜♝♞♟", strict=True))
+def _of_chess(text: ModuleType, name: Callable[[Any, int], str], size: int) -> DiagramNotation:
+    """Return the notation of chess on a board of `size` files and ranks, whose module is `text`."""
+    return DiagramNotation(
+        start=text.START,
+        read=text.board_of_fen,
+        name=name,
+        write=text.format_fen,
+        of_state=text.board_of_state,
+        by_squares=text.format_uci,
+        glyphs=dict(zip("KQRBNP", "♚♛♜♝♞♟", strict=True)),
+        files="abcdefgh"[:size],
+        ranks="12345678"[:size],
+        sides=("White", "Black"),
+        is_turned=False,
+    )
+
+
 NOTATIONS = {
-    "chess": DiagramNotation(
-        start=chess_text.START,
-        read=chess_text.board_of_fen,
-        pieces=_letters,
-        name=chess_text.format_san,
-        hands=_no_hands,
-        write=chess_text.format_fen,
-        of_state=chess_text.board_of_state,
-        by_squares=chess_text.format_uci,
-        glyphs=_CHESS_PIECES,
-        files="abcdefgh",
-        ranks="12345678",
-        sides=("White", "Black"),
-        is_turned=False,
-    ),
-    "minichess": DiagramNotation(
-        start=minichess_text.START,
-        read=minichess_text.board_of_fen,
-        pieces=_letters,
-        name=minichess_text.format_uci,
-        hands=_no_hands,
-        write=minichess_text.format_fen,
-        of_state=minichess_text.board_of_state,
-        by_squares=minichess_text.format_uci,
-        glyphs=_CHESS_PIECES,
-        files="abcde",
-        ranks="12345",
-        sides=("White", "Black"),
-        is_turned=False,
-    ),
+    "chess": _of_chess(chess_text, chess_text.format_san, 8),
+    "minichess": _of_chess(minichess_text, minichess_text.format_uci, 5),
     "shogi": DiagramNotation(
         start=shogi_sfen.START,
         read=shogi_text.board_of_sfen,
@@ -141,7 +129,6 @@ NOTATIONS = {
     "animal_shogi": DiagramNotation(
         start=animal_text.START,
         read=animal_text.board_of_sfen,
-        pieces=_letters,
         name=animal_text.format_move,
         hands=_hands,
         write=animal_text.format_sfen,

@@ -4,7 +4,6 @@ figures.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from pathlib import Path
@@ -14,7 +13,7 @@ from markupsafe import Markup
 
 from azero.console.tables import format_duration
 from azero.data.rows import write_atomically
-from azero.data.run_files import RUN
+from azero.data.run_files import RUN, read_json
 from azero.report.page import REPORT, report_path
 from azero.report.plots import Chart, Series, line_chart, save_charts
 from azero.report.templates import load_template
@@ -31,16 +30,7 @@ def read_stages(workdir: Path) -> dict[str, dict[str, Any]]:
     Raises:
       ValueError: the file is damaged.
     """
-    path = workdir / STAGES_FILE
-    if not path.exists():
-        return {}
-    try:
-        stages = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is not valid JSON: {error}") from error
-    if not isinstance(stages, dict):
-        raise ValueError(f"{path} does not hold a JSON object")
-    return stages
+    return read_json(workdir / STAGES_FILE, advice="")
 
 
 def write_stages_report(workdir: Path, out: Path | None = None) -> Path:
@@ -50,13 +40,10 @@ def write_stages_report(workdir: Path, out: Path | None = None) -> Path:
     Raises:
       ValueError: a file in it is damaged.
     """
-    run = (
-        json.loads((workdir / RUN).read_text(encoding="utf-8")) if (workdir / RUN).exists() else {}
-    )
     path = report_path(workdir, out)
     template = load_template("stages.html.j2")
     page = template.render(
-        title=run.get("experiment", workdir.name),
+        title=read_json(workdir / RUN).get("experiment", workdir.name),
         stages=[
             _section(workdir, name, stage, path.parent)
             for name, stage in read_stages(workdir).items()

@@ -97,11 +97,6 @@ class Chess(ChessGame):
         """Return bool[4672]; all True once the game is over."""
         return _mask(state.frames[0], state.targets, self.is_terminal(state))
 
-    def format_action(self, state: ChessState, action: int) -> str:
-        """Return the move as in UCI (e2e4, e7e8q). An action that would leave the board is named by
-        square and direction."""
-        return text.format_uci(text.board_of_state(state), int(action))
-
 
 def _advance_batch(frame: Array, en_passant: Array, action: Array) -> Surveyed:
     """Play moves uint32[B] on frames uint32[B, 9]; arrays inside are [B]."""

@@ -125,6 +125,11 @@ class ChessGame(WithHistory):
         )
         return jnp.where(state.ending == ENDINGS.index("checkmate"), signs, jnp.float32(0.0))
 
+    def format_action(self, state: ChessState, action: int) -> str:
+        """Return the move as in UCI (e2e4, a7a8q). An action that would leave the board is named by
+        square and direction."""
+        return self.TEXT.format_uci(self.TEXT.board_of_state(state), int(action))
+
     def search_state(self, state: ChessState) -> ChessState:
         """Return the state with half of the codes: 828 bytes. Two different positions have the same
         code with probability 2^-31."""

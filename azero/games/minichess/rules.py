@@ -90,11 +90,6 @@ class Minichess(ChessGame):
         """Return bool[1225]; all True once the game is over."""
         return _mask(state.frames[0], state.targets, self.is_terminal(state))
 
-    def format_action(self, state: ChessState, action: int) -> str:
-        """Return the move as in UCI (b1c3, a4a5q). An action that would leave the board is named by
-        square and direction."""
-        return text.format_uci(text.board_of_state(state), int(action))
-
 
 def _advance_batch(frame: Array, action: Array) -> Surveyed:
     """Play moves uint32[B] on frames uint32[B, 9]; arrays inside are [B]."""
