@@ -56,7 +56,7 @@ def to_host(tree: PyTree) -> tuple[Flat, Keys]:
     keys: Keys = {}
     for (item, path), leaf in leaves.items():
         flat.setdefault(item, {})[path] = mesh_lib.whole(raw[item, path])
-        keys.setdefault(item, {})[path] = key_impl(leaf)
+        keys.setdefault(item, {})[path] = str(jax.random.key_impl(leaf)) if is_key(leaf) else None
     return flat, keys
 
 
@@ -73,11 +73,6 @@ def to_device(array: HostArray, key: str | None, leaf: Any) -> jax.Array:
 def is_key(leaf: Any) -> bool:
     """Return whether a leaf is an array of typed PRNG keys."""
     return hasattr(leaf, "dtype") and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def key_impl(leaf: Any) -> str | None:
-    """Return the generator of an array of typed PRNG keys; None for other arrays."""
-    return str(jax.random.key_impl(leaf)) if is_key(leaf) else None
 
 
 def format_entry(entry: Mapping[str, Any]) -> str:

@@ -36,27 +36,17 @@ def join(parts: Sequence[Any]) -> Any:
     return jax.tree.map(lambda *words: np.concatenate(words), *parts)
 
 
-def read_positions(game: Game, path: Path) -> PyTree:
-    """Return the start states of games, as numpy arrays [P, ...], from a file with one position per
-    line.
+def read_positions(game: Game, path: Path) -> tuple[list[str], PyTree]:
+    """Return the lines of a file with one position per line, and the start states of games from
+    them, as numpy arrays [P, ...].
 
     The positions are in the notation of the game: FEN for chess and minichess, SFEN for shogi and
     animal shogi. Empty lines and lines that begin with # are skipped.
 
     Raises:
       ValueError: the game has no such notation, the file cannot be read or holds no position, or a
-        line is wrong; file and line are quoted.
+        line is wrong or of a finished game; file and line are quoted.
     """
-    return _read(game, path)[1]
-
-
-def read_position_lines(game: Game, path: Path) -> list[str]:
-    """Return the lines of such a file, all of them positions of unfinished games; arguments and
-    errors as of `read_positions`."""
-    return _read(game, path)[0]
-
-
-def _read(game: Game, path: Path) -> tuple[list[str], PyTree]:
     if not isinstance(game, ReadsPositions):
         raise ValueError(
             f"start positions are for chess, minichess, shogi and animal_shogi; "

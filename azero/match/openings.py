@@ -14,7 +14,7 @@ from azero.games.chess import pgn
 from azero.games.chess.text import START as CHESS_START
 from azero.games.game import Game
 from azero.games.go import sgf
-from azero.games.positions import read_position_lines
+from azero.games.positions import read_positions
 from azero.games.quoting import reason
 from azero.games.shogi import record_files
 from azero.games.shogi.records import ShogiGame
@@ -88,7 +88,7 @@ def read_starts(path: Path, game: Game, need_stronger: bool = False) -> list[Sta
         raise ValueError(f"first-side stronger is for chess positions, not {game.name}")
     starts = [
         Start(line, stronger_side(line) if game.name in _CHESS else None)
-        for line in dict.fromkeys(read_position_lines(game, path))
+        for line in dict.fromkeys(read_positions(game, path)[0])
     ]
     even = next((start.text for start in starts if start.stronger is None), None)
     if need_stronger and even is not None:

@@ -4,7 +4,7 @@ Tables 1 and 2 of AlphaGo Zero (Silver et al. 2017, AGZ)."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from rich.table import Table
@@ -81,11 +81,6 @@ class Comparison(NamedTuple):
 def claim(what: str, ours: str) -> Comparison:
     """Return our figure with AG16's, if there is one."""
     return Comparison(what, PAPER_2016.get(what, "-"), ours)
-
-
-def comparison_table(title: str, lines: Iterable[Comparison]) -> Table:
-    """Return the table `paper | ours`."""
-    return make_table(title, ("what", "paper", "ours"), lines)
 
 
 def format_mean(mean: Mean, scale: float, digits: int, unit: str = "") -> str:

@@ -176,7 +176,8 @@ class Loop:
         game = self.config.game
         if game.start_positions is not None:
             kept = self.workdir / START_POSITIONS
-            return read_positions(self.game, kept if kept.exists() else Path(game.start_positions))
+            path = kept if kept.exists() else Path(game.start_positions)
+            return read_positions(self.game, path)[1]
         if game.selfplay_komis:
             assert isinstance(self.game, Go)
             return self.game.empty_boards(game.selfplay_komis)

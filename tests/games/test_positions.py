@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from azero import mesh as mesh_lib
-from azero.games.positions import read_position_lines, read_positions
+from azero.games.positions import read_positions
 from azero.games.table import make
 from azero.search.search import SearchOutput
 from azero.selfplay.selfplay import make_selfplay
@@ -47,12 +47,13 @@ def test_a_file(tmp_path: Path) -> None:
     path = tmp_path / "positions.txt"
     lines = LINES["animal_shogi"]
     path.write_text("# two beginnings\n" + "\n\n".join([*lines, lines[1]]) + "\n")
-    states = read_positions(make("animal_shogi"), path)
+    read, states = read_positions(make("animal_shogi"), path)
+    assert read == [*lines, lines[1]]
     assert states.frames.shape == (4, 8, 3)
     expected = make("animal_shogi").from_positions([*lines, lines[1]])
     jax.tree.map(np.testing.assert_array_equal, states, expected)
     path.write_bytes(b"\xef\xbb\xbf" + lines[1].encode())
-    assert read_position_lines(make("animal_shogi"), path) == [lines[1]]
+    assert read_positions(make("animal_shogi"), path)[0] == [lines[1]]
 
 
 @pytest.mark.parametrize(

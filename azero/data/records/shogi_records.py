@@ -15,7 +15,7 @@ from azero.data.records.piece_replaying import Line, replay
 from azero.games.archives import read_texts
 from azero.games.game import Game
 from azero.games.shogi.moves import NUM_ACTIONS
-from azero.games.shogi.record_files import SUFFIXES, read_moves
+from azero.games.shogi.record_files import SUFFIXES, read_games
 from azero.games.shogi.records import ShogiGame
 from azero.games.shogi.rules import Shogi
 from azero.games.shogi.text import board_of_frame, board_of_sfen, format_diagram, format_usi
@@ -73,4 +73,4 @@ def _describe(game: Shogi, rows: HostArray, place: int) -> tuple[str, str]:
     return format_diagram(board), format_usi(board, action) if action >= 0 else ""
 
 
-FORMAT = RecordFormat(SUFFIXES, read_moves, _estimate, _key, _replay, _describe)
+FORMAT = RecordFormat(SUFFIXES, read_games, _estimate, _key, _replay, _describe)

@@ -36,7 +36,7 @@ from azero.games.shogi.position import (
     hand_count,
     unpack,
 )
-from azero.games.shogi.squares import NUM_SQUARES, SIZE, stack
+from azero.games.shogi.squares import NUM_SQUARES, SIZE, layer
 from azero.types import Array
 
 PLANES_PER_FRAME = 45
@@ -67,9 +67,8 @@ def planes_from_frames(frames: Array, to_play: Array) -> Array:
 
 def _pieces(position: ShogiPosition) -> Array:
     """Return the planes float32[81, H, 28] of the pieces."""
-    sets = stack(
-        [position.kind(code) & side for side in (position.own, position.other) for code in KINDS]
-    )
+    sides = (position.own, position.other)
+    (sets,) = layer([position.kind(code) & side for side in sides for code in KINDS], 1)
     words = jnp.stack([word.T for word in sets])
     bits = (words[:, None] >> jnp.arange(27, dtype=jnp.uint32).reshape(1, 27, 1, 1)) & 1
     return bits.astype(jnp.float32).reshape(NUM_SQUARES, -1, 2 * len(KINDS))

@@ -21,33 +21,24 @@ _PARSERS: dict[str, Parser] = {
 SUFFIXES = with_compressed(tuple(_PARSERS))
 
 
-def read_games(path: str | Path) -> Iterator[ShogiGame]:
+def read_games(path: str | Path, skipped: list[str] | None = None) -> Iterator[ShogiGame]:
     """Yield the games of a .csa, .kif, .kifu, .ki2 or .ki2u file, in UTF-8, EUC-JP or Shift JIS
-    (code page 932), or of a compressed one, or of all in a .zip or .tar.gz.
+    (code page 932), or of a compressed one, or of all in a .zip or .tar.gz. With `skipped` their
+    moves need not be legal, and it gets a line for every game, or file in an archive, that cannot
+    be read.
 
     Raises:
-      ValueError: the file has another suffix or cannot be read, or a game is not valid; the place
-        and the reason are named.
+      ValueError: the file has another suffix or cannot be read, or without `skipped` a game is not
+        valid; the place and the reason are named.
     """
     for name, content, problem in read_texts(Path(path), SUFFIXES):
-        if problem:
-            raise ValueError(f"{name}: {problem}")
-        yield from _parse(name, content, None)
-
-
-def read_moves(path: Path, skipped: list[str]) -> Iterator[ShogiGame]:
-    """Yield the games of a file (see `read_games`), whose moves need not be legal; `skipped` gets a
-    line for every game, or file in an archive, that cannot be read.
-
-    Raises:
-      ValueError: the file has another suffix or cannot be read.
-    """
-    for name, content, problem in read_texts(path, SUFFIXES):
         try:
             if problem:
                 raise ValueError(f"{name}: {problem}")
             yield from _parse(name, content, skipped)
         except ValueError as error:
+            if skipped is None:
+                raise
             skipped.append(str(error))
 
 

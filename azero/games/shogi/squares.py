@@ -179,11 +179,6 @@ def whole_files(squares: ShogiSquares) -> ShogiSquares:
     return ShogiSquares(word, word, word)
 
 
-def stack(sets: Sequence[ShogiSquares]) -> ShogiSquares:
-    """Return several sets, words uint32[...], as one with words uint32[K, ...]."""
-    return layer(sets, 1)[0]
-
-
 def layer(sets: Sequence[ShogiSquares], count: int) -> list[ShogiSquares]:
     """Return K * `count` sets, words uint32[...], as `count` sets with words uint32[K, ...], the
     first K sets first; each is computed once."""

@@ -22,12 +22,11 @@ from azero import mesh as mesh_lib
 from azero.compilation_cache import use_compilation_cache
 from azero.config import to_dict
 from azero.console.standard_output import end_with_reader
-from azero.console.tables import format_duration
+from azero.console.tables import format_duration, make_table
 from azero.console.terminal import make_console
 from azero.data import run_files as files
 from azero.data.rows import to_plain, write_atomically
 from azero.distributed import EXIT_INTERRUPTED
-from azero.report.paper import comparison_table
 from azero.report.stages import STAGES_FILE, read_stages, write_stages_report
 from azero.train.alphago2016.config import DEFAULT, STAGES, AlphaGoConfig, ordered
 from azero.train.alphago2016.estimate import alphago_flops
@@ -184,7 +183,8 @@ def _run_stage(context: StageContext, name: str, console: Console) -> int:
         return outcome.status
     _write_down(context.workdir, name, facts, outcome, time.monotonic() - started, done.get(name))
     if outcome.rows:
-        console.print(comparison_table(STAGES[name].title, outcome.rows))
+        columns = ("what", "paper", "ours")
+        console.print(make_table(STAGES[name].title, columns, outcome.rows))
     write_stages_report(context.workdir)
     return 0
 

@@ -9,7 +9,7 @@ import pytest
 from needs import require_module
 
 from azero.games.shogi import csa, ki2, kif
-from azero.games.shogi.record_files import read_games, read_moves
+from azero.games.shogi.record_files import read_games
 from azero.games.shogi.sfen import START
 from azero.games.shogi.text import board_of_sfen, format_usi
 
@@ -386,13 +386,13 @@ def test_a_game_in_ki2(tmp_path, suffix: str, encoding: str) -> None:
     assert names(START, record.actions) == moves and record.winner == "white"
     assert (record.black, record.white, record.comments[3]) == ("one", "two", "a comment")
     assert dict(record.facts) == {"START_TIME": "2026/11/27"}
-    assert list(read_moves(path, [])) == [record]
+    assert list(read_games(path, [])) == [record]
 
 
 def test_ki2_after_kif_is_a_line_about_the_file(tmp_path) -> None:
     path, skipped = tmp_path / "game.kif", list[str]()
     path.write_text("1 ７六歩(77)\n▲３四歩\n")
-    assert list(read_moves(path, skipped)) == []
+    assert list(read_games(path, skipped)) == []
     assert "line 2: '▲３四歩' is in KI2, and the moves before it are in KIF" in skipped[0]
 
 
