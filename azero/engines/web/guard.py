@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hmac
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, RedirectResponse
@@ -65,7 +65,7 @@ class Guard:
             return
         if given is not None:
             # The token would stay in the browser's history.
-            cookie = f"{COOKIE}={given}; Path=/; HttpOnly; SameSite=Strict"
+            cookie = f"{COOKIE}={quote(given, safe='')}; Path=/; HttpOnly; SameSite=Strict"
             redirect = RedirectResponse(
                 "/" + scope["path"].lstrip("/"), 303, {"set-cookie": cookie}
             )
@@ -116,4 +116,4 @@ def _cookie(header: str) -> str:
         morsel = SimpleCookie(header).get(COOKIE)
     except CookieError:
         return ""
-    return "" if morsel is None else morsel.value
+    return "" if morsel is None else unquote(morsel.value)

@@ -12,6 +12,7 @@ import threading
 import webbrowser
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
 import uvicorn
 
@@ -98,7 +99,7 @@ def _bind(host: str, port: int | None) -> socket.socket:
 def _address(host: str, port: int, token: str | None) -> str:
     name = socket.gethostname() if host in ("0.0.0.0", "::") else host
     name = f"[{name}]" if ":" in name else name
-    return f"http://{name}:{port}/" + ("" if token is None else f"?token={token}")
+    return f"http://{name}:{port}/" + ("" if token is None else f"?token={quote(token, safe='')}")
 
 
 def make_server(application: Application, token: str | None = None) -> uvicorn.Server:

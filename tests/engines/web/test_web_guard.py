@@ -115,6 +115,13 @@ def test_with_a_token_nobody_gets_in_without_it() -> None:
             assert elsewhere.headers["location"] == "/evil.example/"
 
 
+def test_a_token_of_any_characters_opens_the_printed_address() -> None:
+    token = "q+Zr/8mN2x9&Yc=W0a; ü≥"
+    with running([GO5], LIMITS, token) as server, httpx.Client() as browser:
+        address = serving._address("127.0.0.1", server.port, token)
+        assert browser.get(address, follow_redirects=True).status_code == 200
+
+
 def test_an_address_that_others_can_reach_gets_a_token(monkeypatch, capsys) -> None:
     made = []
     monkeypatch.setattr(serving.uvicorn.Server, "run", lambda self, sockets: made.append(self))
