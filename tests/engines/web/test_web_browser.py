@@ -233,6 +233,32 @@ def test_a_page_that_is_reloaded_while_the_network_thinks_gets_its_move(person) 
     person.page.wait_for_selector("#ply:has-text('2')")
 
 
+def test_the_next_new_game_offers_the_limit_of_the_last_one(person) -> None:
+    page = person.page
+    person.new_game(TICTACTOE, visits=1)
+    page.click("#new")
+    assert page.input_value("[name=amount]") == "1"
+    page.check("[name=unit][value=seconds]", force=True)
+    assert page.input_value("[name=amount]") == "5"
+    page.fill("[name=amount]", "20")
+    page.click("#new-dialog button.primary")
+    page.wait_for_selector("#new-dialog", state="hidden")
+    page.click("#new")
+    assert page.input_value("[name=amount]") == "20"
+    page.check("[name=unit][value=visits]", force=True)
+    assert page.input_value("[name=amount]") == "200"
+    page.click("#new-dialog button[value=cancel]")
+
+
+def test_the_first_game_keeps_to_the_limit_of_visits(browser) -> None:
+    with running((PLAYERS[3],), WebLimits(visits=8)) as server:
+        person = Person(browser.new_page(), server.url)
+        person.click_square("b2")
+        person.page.wait_for_selector("#ply:has-text('2')")
+        person.page.close()
+        assert person.problems == []
+
+
 def test_a_closed_tab_in_mid_search_leaves_the_server_to_the_others(server, browser) -> None:
     context = browser.new_context()
     one = Person(context.new_page(), server.url)

@@ -4,6 +4,7 @@ import { drawPiece } from "./pieces.js";
 import { byId, html, svg } from "./svg.js";
 
 const MOST_HANDICAP = { even: 4, odd: 9 };
+const USUAL_AMOUNT = { visits: 200, seconds: 5 };
 
 // Resolves to what kind of game is wanted, or to null.
 export function askForGame(state) {
@@ -19,7 +20,9 @@ export function askForGame(state) {
   const refresh = () => fit(form, chosen());
   fields.network.onchange = refresh;
   fields.size.onchange = () => fitHandicap(fields);
-  form.querySelectorAll("[name=unit]").forEach((input) => { input.onchange = () => fitAmount(fields, state.server.limits); });
+  form.querySelectorAll("[name=unit]").forEach((input) => {
+    input.onchange = () => { fields.amount.value = USUAL_AMOUNT[fields.unit.value]; fitAmount(fields, state.server.limits); };
+  });
   refresh();
   fitAmount(fields, state.server.limits);
   dialog.returnValue = "cancel";
@@ -66,8 +69,6 @@ function fitAmount(fields, limits) {
   fields.amount.step = isVisits ? 1 : 0.5;
   fields.amount.min = isVisits ? 1 : 0.5;
   if (Number(fields.amount.value) > Number(fields.amount.max)) fields.amount.value = fields.amount.max;
-  if (!isVisits && Number(fields.amount.value) > 20) fields.amount.value = 5;
-  if (isVisits && Number(fields.amount.value) < 10) fields.amount.value = 200;
 }
 
 function read(fields, network) {

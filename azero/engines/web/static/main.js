@@ -392,7 +392,8 @@ async function begin() {
       return;
     }
   }
-  await start({ ...DEFAULTS, fields: { network: "0" } });
+  const amount = Math.min(DEFAULTS.amount, state.server.limits.visits);
+  await start({ ...DEFAULTS, amount, fields: { network: "0" } });
 }
 
 listen({
