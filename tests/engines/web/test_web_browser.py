@@ -233,6 +233,26 @@ def test_a_page_that_is_reloaded_while_the_network_thinks_gets_its_move(person) 
     person.page.wait_for_selector("#ply:has-text('2')")
 
 
+def test_a_review_that_is_left_or_has_no_moves_is_not_complete(person) -> None:
+    page = person.page
+    person.new_game(GO, human="both")
+    page.click("#tab-review")
+    page.click("#review")
+    page.wait_for_selector("#message:has-text('There is no move to review yet.')")
+    assert page.locator("#review-hint").is_visible()
+    drop(page, "anna-ben.sgf", GAME)
+    page.wait_for_selector("#bottom-player:has-text('Anna')")
+    page.select_option("#review-visits", "1600")
+    page.click("#review")
+    page.wait_for_selector("#status[data-state=thinking]")
+    page.click("#back")
+    page.wait_for_selector("#ply:has-text('9 / 10')")
+    assert page.inner_text("#review") == "Review the game"
+    assert page.locator("#review-progress").is_hidden()
+    assert page.locator("#review-hint").is_visible()
+    person.wait_until("ready")
+
+
 def test_the_next_new_game_offers_the_limit_of_the_last_one(person) -> None:
     page = person.page
     person.new_game(TICTACTOE, visits=1)

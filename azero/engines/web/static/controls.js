@@ -18,14 +18,14 @@ export function listen(page) {
   on("last", () => page.goTo(state.game.line.length));
   on("review", () => {
     if (state.searchKind !== "review") page.startReview();
-    else { page.stopSearch(); page.finishReview(); page.showReady(); }
+    else page.stopSearch();
   });
   byId("file").addEventListener("change", (event) => {
     if (event.target.files[0]) page.openFile(event.target.files[0]);
     event.target.value = "";
   });
   byId("analyse").addEventListener("change", (event) => {
-    if (!event.target.checked && state.searchKind === "analysis") { page.stopSearch(); page.showReady(); }
+    if (!event.target.checked && state.searchKind === "analysis") page.stopSearch();
     page.proceed(false);
   });
   for (const input of document.querySelectorAll("input[name=overlay]")) input.addEventListener("change", () => {
@@ -46,7 +46,7 @@ export function listen(page) {
   // A hidden tab analyses nothing: a browser has but six connections to one server.
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) page.proceed(false);
-    else if (state.searchKind === "analysis") { page.stopSearch(); page.showReady(); }
+    else if (state.searchKind === "analysis") page.stopSearch();
   });
   listenForDrops(page);
 }

@@ -196,9 +196,12 @@ function undo() {
 // ---- searches ----
 
 function stopSearch() {
+  const isReview = state.searchKind === "review";
   state.search?.abort();
   state.search = null;
   state.searchKind = null;
+  showReady();
+  if (isReview) finishReview(false);
 }
 
 // Starts what the position calls for: the network's move, or the analysis.
@@ -236,7 +239,7 @@ async function search(kind, path, fields) {
   state.search = null;
   state.searchKind = null;
   showReady();
-  if (kind === "review") finishReview();
+  if (kind === "review") finishReview(!state.problem);
   if (played) proceed(true);
   else if (kind !== "analysis") render();
 }
@@ -275,6 +278,8 @@ function setMistakes(mistakes, isReviewed) {
 }
 
 function startReview() {
+  stopSearch();
+  state.problem = "";
   setMistakes([], false);
   const progress = byId("review-progress");
   progress.hidden = false;
@@ -284,10 +289,10 @@ function startReview() {
   search("review", "review", { visits: Number(byId("review-visits").value) });
 }
 
-function finishReview() {
+function finishReview(isComplete) {
   byId("review-progress").hidden = true;
   byId("review").textContent = "Review the game";
-  setMistakes(state.mistakes.sort((a, b) => b.loss - a.loss).slice(0, 12), true);
+  setMistakes(state.mistakes.sort((a, b) => b.loss - a.loss).slice(0, 12), isComplete);
   render();
 }
 
@@ -397,6 +402,6 @@ async function begin() {
 }
 
 listen({
-  state, board, stopSearch, proceed, showReady, newGame, openFile, save, undo, goTo, change, startReview, finishReview, selectTab, wantsOwners, renderAnalysis,
+  state, board, stopSearch, proceed, newGame, openFile, save, undo, goTo, change, startReview, selectTab, wantsOwners, renderAnalysis,
 });
 follow();

@@ -97,9 +97,8 @@ export function drawMoveList(game, onPick) {
 }
 
 export function listMistakes(state, onPick) {
-  const { game, analyses, isReviewed } = state;
-  const mistakes = isReviewed ? state.mistakes : [];
-  byId("review-hint").hidden = isReviewed;
+  const { game, analyses, mistakes, isReviewed } = state;
+  byId("review-hint").hidden = isReviewed || mistakes.length > 0;
   byId("no-mistakes").hidden = !isReviewed || mistakes.length > 0;
   byId("mistakes").replaceChildren(...mistakes.map((mistake) => {
     const best = analyses.get(mistake.ply - 1)?.moves[0];
