@@ -15,7 +15,7 @@ from azero.engines.limits import Settings
 from azero.engines.session import Session
 from azero.engines.web.adapter import Outcome
 from azero.engines.web.go_adapter import GoAdapter
-from azero.engines.web.networks import Network
+from azero.engines.web.networks import Network, title
 from azero.engines.web.squares_adapter import SquaresAdapter
 from azero.games.position import Position
 from azero.report.boards import CELL, MARGIN
@@ -181,7 +181,7 @@ class WebGame:
         return {
             "id": self.key,
             "network": self.network_key,
-            "player": self.network.spec.name,
+            "player": title(self.network.spec),
             "game": adapter.name,
             "board": [rows, columns],
             "sides": adapter.sides,

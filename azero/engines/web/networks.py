@@ -20,7 +20,7 @@ from azero.games.go.rules import Go
 from azero.games.go.scoring import status as go_status
 from azero.games.position import Position
 from azero.players.points import PointsEstimate
-from azero.players.specs import ThinkerSpec, load_any_thinker
+from azero.players.specs import CheckpointSpec, ThinkerSpec, load_any_thinker
 from azero.players.thinking import Analysis, Limits, ThinkOptions, empty_analysis
 from azero.players.tree_player import TreePlayer
 from azero.settings import Config
@@ -29,6 +29,14 @@ T = TypeVar("T")
 SLICE_SECONDS = 0.5
 """A search lets a waiting one go first after this time; our choice."""
 _POLL_SECONDS = 0.05
+
+
+def title(spec: ThinkerSpec) -> str:
+    """Return what the page calls a player; an exported network by its run."""
+    if isinstance(spec, CheckpointSpec) and spec.workdir.name.startswith("checkpoint"):
+        options = spec.name.partition(", ")[1:]
+        return "".join((spec.workdir.resolve().parent.name, *options))
+    return spec.name
 
 
 class FairLock:

@@ -21,7 +21,7 @@ from azero.engines.web.games import WebGame
 from azero.engines.web.go_adapter import GoAdapter
 from azero.engines.web.guard import Refusal
 from azero.engines.web.limits import WebLimits
-from azero.engines.web.networks import Network
+from azero.engines.web.networks import Network, title
 from azero.engines.web.records import Record, open_record
 from azero.engines.web.squares_adapter import GAMES, SquaresAdapter
 from azero.games.game import Game
@@ -53,6 +53,8 @@ class Offer:
     rules: Game
     """Its game on the board it learned on."""
     title: str
+    named: int | None
+    """The iteration in its name; None is the newest."""
 
     @property
     def workdir(self) -> Path | None:
@@ -76,6 +78,11 @@ class Offer:
         if not isinstance(self.spec, CheckpointSpec) or self.workdir is None:
             return []
         return [row.iteration for row in list_checkpoints(self.spec.workdir) if not row.problem]
+
+    def usual(self, iterations: Sequence[int]) -> int | None:
+        """Return which iteration is played where none of these is chosen."""
+        newest = max(iterations, default=None)
+        return newest if self.named is None or newest is None else self.named
 
 
 class NewGame(NamedTuple):
@@ -114,14 +121,19 @@ class Service:
         self.limits = limits
         self.offers: dict[str, Offer] = {}
         for number, name in enumerate(names or shipped_players()):
-            spec, config = resolve(parse_thinker(name))
+            given = parse_thinker(name)
+            spec, config = resolve(given)
             rules = config.game.build()
             if rules.name not in ("go", *GAMES):
                 raise ValueError(
                     f"{spec.name} plays {describe_board(rules)}, which the page cannot show; "
                     f"azero play {name} plays it in the terminal"
                 )
-            self.offers[str(number)] = Offer(str(number), spec, config, rules, _title(spec))
+            named = given.iteration if isinstance(given, CheckpointSpec) else None
+            offer = Offer(str(number), spec, config, rules, title(spec), named)
+            if named is None and offer.workdir is not None:
+                offer = dataclasses.replace(offer, title=title(given))
+            self.offers[offer.key] = offer
         self._networks: dict[_Key, Network] = {}
         self._loaded: OrderedDict[Network, None] = OrderedDict()
         self._games: OrderedDict[str, WebGame] = OrderedDict()
@@ -140,7 +152,7 @@ class Service:
         }
 
     def _describe(self, offer: Offer) -> dict[str, Any]:
-        config, rules = offer.config, offer.rules
+        config, rules, iterations = offer.config, offer.rules, self._iterations(offer)
         is_any = config.network.FITS_ANY_BOARD and rules.name == "go"
         with self._lock:
             mine = [network for key, network in self._networks.items() if key[0] == offer.key]
@@ -152,7 +164,8 @@ class Service:
             "board": rules.board_shape,
             "sizes": list(range(SMALLEST, LARGEST + 1)) if is_any else [],
             "komi": getattr(config.game, "komi", None),
-            "iterations": self._iterations(offer),
+            "iterations": iterations,
+            "iteration": offer.usual(iterations),
             "is_run": offer.workdir is not None,
             "state": "unloaded" if loaded is None else loaded.state,
             "problem": None if loaded is None else loaded.problem,
@@ -184,14 +197,15 @@ class Service:
           ValueError: there is no such network, iteration or board.
         """
         offer = self.offer(wanted.network)
-        spec = offer.spec
-        if wanted.iteration is not None:
-            if wanted.iteration not in offer.iterations():
-                raise Refusal(404, f"{offer.title} has no checkpoint {wanted.iteration}")
+        spec, iterations = offer.spec, offer.iterations()
+        iteration = offer.usual(iterations) if wanted.iteration is None else wanted.iteration
+        if iteration is not None:
+            if iteration not in iterations:
+                raise Refusal(404, f"{offer.title} has no checkpoint {iteration}")
             assert isinstance(spec, CheckpointSpec)
-            spec = dataclasses.replace(spec, iteration=wanted.iteration)
+            spec = dataclasses.replace(spec, iteration=iteration)
         game = _rules(offer, wanted.size, self.limits)
-        key = (wanted.network, wanted.iteration, game.board_shape)
+        key = (wanted.network, iteration, game.board_shape)
         with self._lock:
             if key not in self._networks:
                 self._networks[key] = Network(spec, offer.config, game, self.limits)
@@ -286,14 +300,6 @@ class Service:
             ):
                 self._games.popitem(last=False)
         return game
-
-
-def _title(spec: ThinkerSpec) -> str:
-    """Return what the page calls a player; an exported network by its run."""
-    if isinstance(spec, CheckpointSpec) and spec.workdir.name.startswith("checkpoint"):
-        options = spec.name.partition(", ")[1:]
-        return "".join((spec.workdir.resolve().parent.name, *options))
-    return spec.name
 
 
 def _rules(offer: Offer, size: int | None, limits: WebLimits) -> Game:

@@ -11,9 +11,9 @@ from web_server import GO5
 
 from azero.engines.web import networks
 from azero.engines.web.limits import WebLimits
-from azero.engines.web.networks import FairLock, Network
+from azero.engines.web.networks import FairLock, Network, title
 from azero.engines.web.records import read_record
-from azero.engines.web.service import NewGame, Service, _title
+from azero.engines.web.service import NewGame, Service
 from azero.games.position import Position
 from azero.players.specs import CheckpointSpec, parse_player, resolve
 from azero.players.thinking import Limits, ThinkOptions
@@ -35,10 +35,9 @@ def network() -> Network:
 
 def test_an_exported_network_is_called_by_its_run() -> None:
     network = CheckpointSpec(Path("runs/go5/checkpoint"))
-    assert _title(network) == "go5"
-    assert (
-        _title(dataclasses.replace(network, visits=8, search="engine")) == "go5, 8 visits, engine"
-    )
+    assert title(network) == "go5"
+    options = dataclasses.replace(network, visits=8, search="engine")
+    assert title(options) == "go5, 8 visits, engine"
 
 
 def test_the_lock_goes_to_threads_in_the_order_in_which_they_asked() -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -9,9 +10,11 @@ from web_server import GO5, running
 
 from azero.data.run_files import StoredGame, write_samples
 from azero.engines.web import runs
+from azero.engines.web import service as services
 from azero.engines.web.guard import Refusal
 from azero.engines.web.networks import Network
 from azero.engines.web.service import NewGame, Service
+from azero.experiment import load
 
 GAME = StoredGame(
     "go", (5, 5), (12, 7, 25, 25), (1.0, -1.0), "two passes", (0.1, -0.2, 0.3, 0.1), 2.5,
@@ -78,6 +81,37 @@ def test_a_game_of_the_run_that_was_resigned_is_saved_with_its_result(workdir, m
     shogi = dataclasses.replace(resigned, game="shogi", board=(9, 9))
     write_samples(workdir, 3, [shogi, dataclasses.replace(resigned, game="chess", board=(8, 8))])
     assert [runs.sample_record(workdir, 3, number).result for number in (0, 1)] == ["%TORYO", "0-1"]
+
+
+def test_a_game_is_with_the_newest_network_of_a_run_or_the_named_one(workdir, monkeypatch) -> None:
+    rows = [SimpleNamespace(iteration=iteration, problem="") for iteration in (1, 2)]
+    monkeypatch.setattr(Network, "begin", lambda network: None)  # nobody thinks here
+    monkeypatch.setattr(services, "list_checkpoints", lambda workdir: rows)
+    config = load("go5").config
+    monkeypatch.setattr(
+        services,
+        "resolve",
+        lambda spec: (dataclasses.replace(spec, iteration=spec.iteration or 2), config),
+    )
+    run = f"checkpoint:{workdir}"
+    service = Service([run, f"{run}?iteration=1"])
+    rows.append(SimpleNamespace(iteration=3, problem=""))
+    title = workdir.name
+
+    def player(network: str, iteration: int | None = None) -> str:
+        return service.new_game(NewGame(network, iteration)).describe()["player"]
+
+    assert player("0") == player("1", 3) == f"{title}, iteration 3"
+    assert player("1") == player("0", 1) == f"{title}, iteration 1"
+    monkeypatch.setattr(services, "LOOK_SECONDS", 0.0)
+    offered = service.describe()["networks"]
+    assert [(offer["title"], offer["iteration"]) for offer in offered] == [
+        (title, 3),
+        (f"{title}, iteration 1", 1),
+    ]
+    del rows[0]
+    with pytest.raises(Refusal, match="has no checkpoint 1"):
+        player("1")
 
 
 def test_a_player_that_is_no_run_has_none() -> None:

@@ -48,7 +48,9 @@ function fit(form, network) {
   const sizes = network.sizes.length ? network.sizes : [network.board[0]];
   fields.size.replaceChildren(...sizes.map((size) => html("option", { value: size }, `${size}×${size}`)));
   fields.size.value = network.board[0];
-  fields.iteration.replaceChildren(...[...network.iterations].reverse().map((iteration, index) => html("option", { value: iteration }, `${iteration}${index ? "" : " (newest)"}`)));
+  const newestFirst = [...network.iterations].reverse();
+  fields.iteration.replaceChildren(...newestFirst.map((iteration, index) => html("option", { value: iteration }, `${iteration}${index ? "" : " (newest)"}`)));
+  fields.iteration.selectedIndex = Math.max(0, newestFirst.indexOf(network.iteration));
   fields.komi.value = network.komi ?? "";
   const names = isGo || network.game === "shogi" ? ["Black", "White"] : network.game.endsWith("chess") ? ["White", "Black"] : network.game === "tictactoe" ? ["X (first)", "O (second)"] : ["First", "Second"];
   form.querySelector(".first-side").textContent = names[0];

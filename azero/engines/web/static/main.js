@@ -69,7 +69,7 @@ function openGame(game) {
   board.open(game);
   board.flip(state.wishes.human === "1" && Boolean(game.pieces));
   document.body.dataset.game = game.game;
-  byId("network").textContent = network().title;
+  byId("network").textContent = game.player;
   byId("tab-run").hidden = !network().is_run;
   if (!byId("panel-run").hidden) selectTab(network().is_run ? "run" : "analysis");
   sessionStorage.setItem("azero-game", JSON.stringify({ id: game.id, wishes: state.wishes }));
