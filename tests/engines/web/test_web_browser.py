@@ -270,6 +270,22 @@ def test_the_next_new_game_offers_the_limit_of_the_last_one(person) -> None:
     page.click("#new-dialog button[value=cancel]")
 
 
+def test_a_game_begins_after_the_server_has_come_back_with_fewer_networks(person) -> None:
+    page = person.page
+    person.new_game(TICTACTOE)
+
+    def answer(route) -> None:
+        offered = route.fetch().json()
+        route.fulfill(json={**offered, "networks": offered["networks"][:1]})
+
+    page.route("**/api/server", answer)
+    person.wait_until("compiling")
+    page.unroute("**/api/server")
+    page.click("#new")
+    assert page.input_value("[name=network]") == GO
+    page.click("#new-dialog button[value=cancel]")
+
+
 def test_the_first_game_keeps_to_the_limit_of_visits(browser) -> None:
     with running((PLAYERS[3],), WebLimits(visits=8)) as server:
         person = Person(browser.new_page(), server.url)

@@ -10,7 +10,7 @@ const USUAL_AMOUNT = { visits: 200, seconds: 5 };
 export function askForGame(state) {
   const dialog = byId("new-dialog"), form = dialog.querySelector("form"), fields = form.elements;
   fields.network.replaceChildren(...state.server.networks.map((network) => html("option", { value: network.key }, `${network.title} (${label(network)})`)));
-  fields.network.value = state.game?.network ?? "0";
+  fields.network.selectedIndex = Math.max(0, state.server.networks.findIndex(({ key }) => key === state.game?.network));
   fields.human.value = state.wishes.human;
   fields.unit.value = state.wishes.unit;
   fields.amount.value = state.wishes.amount;
