@@ -44,7 +44,6 @@ ITERATIONS = 0  # @param {type: "integer"}
 
 # %%
 import importlib.metadata
-import importlib.util
 import os
 import subprocess
 import sys
@@ -58,7 +57,8 @@ def versions():
     return {name: importlib.metadata.version(name) for name in ("jax", "jaxlib", "flax", "numpy")}
 
 
-if importlib.util.find_spec("azero") is None:
+# An uploaded clone can be imported from here too, as an empty package.
+if not any(importlib.metadata.distributions(name="azero")):
     before = versions()
     if not CODE.exists():
         if not REPOSITORY:

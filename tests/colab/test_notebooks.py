@@ -3,6 +3,7 @@ the last: learn, show, continue, play."""
 
 import importlib.util
 import json
+import sys
 from pathlib import Path
 
 import nbclient
@@ -30,6 +31,32 @@ def test_every_notebook_is_what_its_source_generates():
         assert source.with_suffix(".ipynb").read_text() == GENERATE.generate(source), (
             f"{source.name} was changed: make notebooks"
         )
+
+
+@pytest.mark.parametrize("source", GENERATE.SOURCES, ids=lambda path: path.stem)
+def test_an_uploaded_clone_is_installed(source, tmp_path, monkeypatch):
+    """Python takes the folder of the clone for a package without a file."""
+
+    def install(name: str) -> None:
+        metadata = tmp_path / "site" / f"{name}-1.0.dist-info" / "METADATA"
+        metadata.parent.mkdir(parents=True)
+        metadata.write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+
+    for name in ("jax", "jaxlib", "flax", "numpy"):
+        install(name)
+    clone = tmp_path / "azero"
+    clone.mkdir()
+    commands = []
+    monkeypatch.setattr(
+        "subprocess.run", lambda command, check: commands.append(command) or install("azero")
+    )
+    monkeypatch.setitem(sys.modules, "google.colab", sys)
+    monkeypatch.delitem(sys.modules, "azero", raising=False)
+    monkeypatch.setattr("sys.path", [str(tmp_path), str(tmp_path / "site")])
+    notebook = nbformat.reads(GENERATE.generate(source), as_version=4)
+    (cell,) = (cell.source for cell in notebook.cells if "pip" in cell.source)
+    exec(cell.replace("/content/azero", str(clone)), {"REPOSITORY": ""})
+    assert [command[-1] for command in commands] == [f"{clone}[notebook]"]
 
 
 @pytest.mark.parametrize(
