@@ -193,7 +193,8 @@ class SquaresAdapter:
             return format_csa(actions, start, *players, stated or ending, comments, facts)
         result = "*" if outcome is None else RESULTS[cast(Any, rewards_of(outcome))]
         today = {"Event": "azero web", "Date": time.strftime("%Y.%m.%d")}
-        tags = {**(self._tags or today), "White": players[0], "Black": players[1]}
+        known = today if self._tags is None else self._tags
+        tags = {**known, "White": players[0], "Black": players[1]}
         return format_pgn(actions, tags, stated or result, start, comments)
 
     def _played(self, actions: Sequence[int], outcome: Outcome) -> MatchGame:

@@ -177,6 +177,12 @@ def test_a_record_of_chess_keeps_its_tags_and_goes_on_after_a_draw_nobody_claime
     }  # fmt: skip
 
 
+def test_a_record_of_chess_without_a_date_is_not_saved_as_one_of_today(chess_network) -> None:
+    adapter = open_record(chess_network, read_record("x.pgn", b"1. e4 e5 *"))
+    saved = adapter.text(adapter.moves, None, ("A", "B"))
+    assert '[Event "?"]' in saved and '[Date "????.??.??"]' in saved
+
+
 def test_comments_of_moves_of_chess_are_kept(chess_network) -> None:
     text = "{before} 1. e4 {best by\ntest} e5 ; and [%clk 1]\n(1... c5 {no}) 2. Nf3 {a} {b} *\n"
     record = read_record("x.pgn", text.encode())
