@@ -128,8 +128,9 @@ class GoAdapter:
         position, status = self.game.position, self._status()
         if not position.is_over:
             return None
-        if status is None:
-            return outcome_by_rules(position, self.sides)
+        if status is None:  # of the game's positions only legality counts, not their komi
+            counted = Position.of_state(self.session.game, position.state)
+            return outcome_by_rules(counted, self.sides)
         margin = status.margin - self.game.effective_komi
         if margin == 0:
             return Outcome(None, "The game is a draw")

@@ -7,9 +7,11 @@ import socket
 import time
 
 import httpx
+import numpy as np
 import pytest
 from web_server import GO5, Visitor, running
 
+from azero.engines.web.go_adapter import GoAdapter
 from azero.engines.web.limits import WebLimits
 from azero.games.go.sgf import parse_games
 
@@ -319,6 +321,18 @@ def test_handicap_and_komi_are_as_asked_for(server) -> None:
     assert answer.json()["error"].startswith("komi 0.3: allowed are multiples of 0.5")
     answer = httpx.post(f"{server.url}/api/games", json={"network": "0", "size": 9})
     assert answer.json() == {"error": "random go5 plays on 5x5 only"}
+
+
+@pytest.mark.parametrize("komi", [-30.0, 30.0])
+def test_a_game_that_reaches_its_length_is_counted_with_its_komi(server, komi) -> None:
+    board = GoAdapter(server.network(), komi)
+    random = np.random.default_rng(0)
+    while not (position := board.game.position).is_over:
+        points = np.flatnonzero(position.legal[:-1])
+        board.play(position.to_play, int(random.choice(points)) if len(points) else 25)
+    outcome = board.outcome()
+    assert len(board.moves) == 100, "nobody ended it by passing"
+    assert outcome is not None and outcome.winner == int(komi > 0)
 
 
 def test_a_game_ends_at_its_limit_of_moves(visitor) -> None:
