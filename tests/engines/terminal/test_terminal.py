@@ -59,6 +59,12 @@ def test_undo_takes_back_a_move_and_its_answer() -> None:
     assert session.num_moves == 0 and output.count("no move to take back") == 2
 
 
+def test_a_resignation_before_the_first_move_can_be_taken_back() -> None:
+    output, _ = _play(["resign", "undo", "C3", "undo", "undo"])
+    assert "You resign" in output and output.count("no move to take back") == 1
+    assert "the game is over" not in output and "I play A5" in output
+
+
 def test_the_second_player_waits_and_undo_stops_before_the_first_move_is_answered() -> None:
     output, session = _play(["C3", "undo"], human=1)
     assert (
