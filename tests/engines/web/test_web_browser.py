@@ -223,6 +223,26 @@ def test_two_tabs_have_games_of_their_own_and_one_comes_back(server, browser) ->
     assert one.problems == two.problems == []
 
 
+def test_a_duplicated_tab_catches_up_with_the_game_of_the_other(server, browser) -> None:
+    context = browser.new_context()
+    one = Person(context.new_page(), server.url)
+    one.new_game(GO, human="both")
+    kept = one.page.evaluate("() => sessionStorage.getItem('azero-game')")
+    two = Person(context.new_page(), server.url)  # a browser copies the session of such a tab
+    two.page.evaluate("(kept) => sessionStorage.setItem('azero-game', kept)", kept)
+    two.page.reload()
+    two.wait_for_turn()
+    one.click_square("C3")
+    one.page.wait_for_selector("#ply:has-text('1')")
+    two.click_square("B2")
+    two.page.wait_for_selector("#board rect[aria-label='C3, black stone']", state="attached")
+    assert two.message == "The position has changed meanwhile."
+    two.click_square("B2")
+    two.page.wait_for_selector("#board rect[aria-label='B2, white stone']", state="attached")
+    context.close()
+    assert one.problems == []
+
+
 def test_a_page_that_is_reloaded_while_the_network_thinks_gets_its_move(person) -> None:
     person.wait_until("ready")
     person.new_game(GO, visits=400)

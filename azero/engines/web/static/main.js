@@ -155,6 +155,7 @@ async function attempt(work) {
     return await work();
   } catch (error) {
     if (error.status === 404 && state.game) sessionStorage.removeItem("azero-game");
+    if (error.status === 409) showGame(await get(`/api/games/${state.game.id}`).catch(() => state.game));
     fail(error.message);
     return null;
   } finally {
