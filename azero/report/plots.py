@@ -210,6 +210,8 @@ def save_bars(path: Path, title: str, bars: Sequence[Bar]) -> None:
 
 
 def _save(figure: Figure, path: Path) -> None:
+    if not path.suffix:  # matplotlib would write a file of another name
+        raise ValueError(f"cannot write {path}: the name of an image ends in .png, .svg or .pdf")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path)

@@ -37,3 +37,6 @@ def test_a_picture_of_a_run(tmp_path: Path) -> None:
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(ValueError, match=r"cannot write .*curves\.nothing"):
         save_curves(tmp_path, tmp_path / "curves.nothing")
+    for name in ("curves", "."):
+        with pytest.raises(ValueError, match=r"the name of an image ends in \.png, \.svg or \.pdf"):
+            save_curves(tmp_path, tmp_path / name)
