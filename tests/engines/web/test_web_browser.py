@@ -9,6 +9,7 @@ import pytest
 from web_browser import Person, chromium
 from web_server import running
 
+from azero.data.run_files import StoredGame, write_samples
 from azero.engines.web.limits import WebLimits
 
 ROOT = Path(__file__).parents[3]
@@ -273,6 +274,22 @@ def test_a_review_that_is_left_or_has_no_moves_is_not_complete(person) -> None:
     person.wait_until("ready")
 
 
+def test_a_new_game_that_is_refused_leaves_the_game_in_progress_alone(person) -> None:
+    page = person.page
+    person.new_game(MINICHESS, visits=8)
+    for ply in (2, 4):
+        person.wait_for_turn()
+        person.play_any_move()
+        page.click("#new")
+        page.check("[name=human][value='1']", force=True)
+        page.evaluate("() => { document.querySelector('[name=start]').value = 'nonsense'; }")
+        page.click("#new-dialog button.primary")
+        page.wait_for_selector("#message.error")
+        page.wait_for_selector(f"#ply:has-text('{ply}')")
+        page.wait_for_selector("#board[data-turn=yours]")
+    person.problems.clear()  # the browser's own notes of the refusals
+
+
 def test_the_next_new_game_offers_the_limit_of_the_last_one(person) -> None:
     page = person.page
     person.new_game(TICTACTOE, visits=1)
@@ -335,12 +352,21 @@ def test_the_tab_of_a_run_closes_with_a_game_of_another_network(tmp_path, browse
     shutil.copytree(PLAYERS[0], workdir)
     (workdir / "run.json").write_text('{"experiment": "learning"}')
     (workdir / "metrics.jsonl").write_text('{"iteration": 1, "policy_loss": 3.0}\n')
-    with running((str(workdir), PLAYERS[3])) as server:
+    write_samples(workdir, 1, [StoredGame("go", (5, 5), (12, 7, 6), (1.0, -1.0), komi=0.5)])
+    with running((str(workdir), PLAYERS[3]), WebLimits(visits=1_000_000)) as server:
         context = browser.new_context()
         person = Person(context.new_page(), server.url)
         page = person.page
+        person.new_game("0", human="analysis")
+        page.wait_for_selector("#lines tbody tr")
         page.click("#tab-run")
         page.wait_for_selector("#run-title:has-text('learning')")
+        page.click("#run-games button")  # the search of the other game ends
+        page.wait_for_selector("#ply:has-text('3')")
+        page.click("#tab-analysis")
+        page.wait_for_selector("#lines tbody tr", timeout=20_000)
+        page.uncheck("#analyse", force=True)
+        page.click("#tab-run")
         person.new_game("1")
         page.wait_for_selector("#panel-run", state="hidden")
         assert page.locator("[role=tab][aria-selected=true]").inner_text() == "Analysis"

@@ -62,6 +62,7 @@ function showStatus(name, text) {
 // ---- the game ----
 
 function openGame(game) {
+  stopSearch();
   state.game = game;
   state.analyses.clear();
   state.chances.clear();
@@ -217,6 +218,9 @@ function proceed(answers) {
   } else render();
 }
 
+// Goes on with the game where a request held that up.
+const goOn = () => { if (state.searchKind === null) proceed(state.game?.ply === state.game?.line.length); };
+
 const wantsOwners = () => state.game.game === "go" && document.querySelector("input[name=overlay]:checked").value === "owners";
 
 async function search(kind, path, fields) {
@@ -306,15 +310,14 @@ async function newGame() {
 }
 
 async function start({ fields, ...wishes }) {
-  stopSearch();
-  state.wishes = wishes;
   state.isStarting = true;
   say("Preparing the rules …");
   showReady();
   const game = await attempt(() => post("/api/games", fields));
   state.isStarting = false;
   showReady();
-  if (!game) return;
+  if (!game) { goOn(); return; }
+  state.wishes = wishes;
   byId("analyse").checked = wishes.human === "analysis" || byId("analyse").checked;
   openGame(game);
   proceed(true);
@@ -322,7 +325,6 @@ async function start({ fields, ...wishes }) {
 
 async function openFile(file) {
   if (!state.server) return;
-  stopSearch();
   if (file.size > state.server.limits.upload_bytes) {
     fail(`this file is larger than ${Math.round(state.server.limits.upload_bytes / 1024)} KiB`);
     return;
@@ -332,7 +334,7 @@ async function openFile(file) {
 }
 
 function openRecord(game) {
-  if (!game) return;
+  if (!game) { goOn(); return; }
   state.wishes = { ...state.wishes, human: "analysis" };
   openGame(game);
   selectTab("review");
@@ -394,7 +396,7 @@ async function begin() {
     if (game) {
       state.wishes = kept.wishes;
       openGame(game);
-      proceed(game.ply === game.line.length);  // the network's search ended with the page before
+      goOn();  // the network's search ended with the page before
       return;
     }
   }
