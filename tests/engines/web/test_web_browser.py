@@ -359,6 +359,16 @@ def test_the_tab_of_a_run_closes_with_a_game_of_another_network(tmp_path, browse
         page = person.page
         person.new_game("0", human="analysis")
         page.wait_for_selector("#lines tbody tr")
+        held = []
+        page.route("**/api/runs/0", lambda route: held.append(route))
+        page.click("#tab-run")
+        page.wait_for_timeout(500)
+        page.click("#tab-analysis")
+        with page.expect_response("**/api/runs/0"):
+            held.pop().continue_()
+        page.unroute("**/api/runs/0")
+        page.wait_for_timeout(500)
+        assert page.text_content("#run-title") == "", "nobody watches the run any more"
         page.click("#tab-run")
         page.wait_for_selector("#run-title:has-text('learning')")
         page.click("#run-games button")  # the search of the other game ends

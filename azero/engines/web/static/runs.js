@@ -5,17 +5,19 @@ import { byId, html } from "./svg.js";
 
 const EVERY_MS = 10000;
 let timer = null;
+let watches = 0; // how often the run was changed: an answer for an earlier one is dropped
 
 // Watches the run of a network; null ends that. `open(game)` shows a game of it.
 export function watchRun(network, open) {
   clearTimeout(timer);
+  watches += 1;
   if (network === null) return;
+  const watch = watches;
   const look = async () => {
-    try {
-      show(await get(`/api/runs/${network}`), network, open);
-    } catch (error) {
-      byId("run-status").textContent = error.message;
-    }
+    const found = await get(`/api/runs/${network}`).catch((error) => error);
+    if (watch !== watches) return;
+    if (found instanceof Error) byId("run-status").textContent = found.message;
+    else show(found, network, open);
     timer = setTimeout(look, EVERY_MS);
   };
   look();
