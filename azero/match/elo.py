@@ -151,7 +151,8 @@ def fit_elo(
     covariance = np.linalg.inv(information)
     deviations = dict(zip(free, np.sqrt(np.diag(covariance))[: len(free)], strict=True))
     elo = anchors | dict(zip(free, theta[: len(free)] + start, strict=True))
-    quantile = _joint_quantile(covariance[: len(free), : len(free)])
+    order = np.argsort(free)  # the quantile's random draws do not depend on the order of results
+    quantile = _joint_quantile(covariance[np.ix_(order, order)])
     totals = games.sum(axis=1)
     ratings = []
     for name, played, scored in zip(names, totals, points.sum(axis=1), strict=True):

@@ -124,6 +124,16 @@ def test_two_anchors_hold_and_order_does_not_matter() -> None:
     )
 
 
+def test_the_order_of_the_results_does_not_move_the_intervals() -> None:
+    wins = {"ab": 6, "ac": 9, "ad": 10, "bc": 7, "bd": 8, "cd": 7}
+    results = [PairResult(*pair, won, 0, 10 - won) for pair, won in wins.items()]
+    widths = [
+        {rating.name: rating.high - rating.low for rating in fit_elo(games, {"a": 0.0}).ratings}
+        for games in (results, results[::-1])
+    ]
+    assert widths[0] == pytest.approx(widths[1], rel=1e-6)
+
+
 def test_a_clean_sweep_stays_finite() -> None:
     _, best = fit_elo(
         [PairResult("old", "new", 0, 0, 200), PairResult("new", "old", 200, 0, 0)]
