@@ -41,6 +41,33 @@ def test_every_overlay_fits_every_experiment_it_names():
             )
 
 
+@pytest.mark.parametrize("overlay", ["v5e_1", "v5e_8", "pod"])
+def test_overlays_for_slices_keep_the_amounts_of_the_experiment(overlay):
+    """Rates fall and gates come by steps, so as many steps and positions belong to an iteration, or
+    the run has as many more iterations."""
+
+    def amounts(config: Config) -> tuple[object, ...]:
+        selfplay, iterations = config.selfplay, config.run.iterations
+        moves = selfplay.moves_per_dispatch * selfplay.dispatches_per_iteration
+        steps = config.learner.steps_per_iteration
+        positions = selfplay.num_games * moves * iterations
+        return (
+            positions,
+            steps * iterations,
+            steps * config.evaluation.every,
+            config.learner.batch_size,
+        )
+
+    path = CONFIGS[0].parent / f"{overlay}.toml"
+    for name in tomllib.loads(path.read_text())["about"]["experiments"]:
+        base = load(name).config
+        config = load_overlay(path, base)
+        if (overlay, name) == ("pod", "go19_40b"):  # as the overlay says
+            selfplay = dataclasses.replace(config.selfplay, dispatches_per_iteration=6)
+            config = dataclasses.replace(config, selfplay=selfplay)
+        assert amounts(config) == amounts(base), name
+
+
 def test_an_unknown_key_names_the_nearest_one(tmp_path):
     path = tmp_path / "wrong.toml"
     path.write_text("[search]\nnum_simulation = 3\n")
