@@ -5,7 +5,9 @@ import contextlib
 import dataclasses
 import importlib
 import importlib.util
+import json
 import re
+import shlex
 import sys
 import textwrap
 import types
@@ -18,13 +20,14 @@ import pytest
 from small_runs import quiet_run, tictactoe
 
 from azero.checkpoint import list_checkpoints, load_settings
-from azero.config import Kind
+from azero.config import Kind, to_dict
 from azero.experiment import NAMES, load
 from azero.games.settings import GameConfig
 from azero.games.table import make
 from azero.networks.settings import NetworkConfig
 from azero.search.leaf import uniform_leaf
 from azero.search.settings import GumbelConfig, PuctConfig, SearchConfig
+from azero.settings import from_dict
 from azero.train.arguments import parse_arguments
 from azero.train.settings import RunConfig
 
@@ -188,3 +191,35 @@ def test_scores_are_those_of_the_games_beside_them():
             assert abs(score - float(found[7])) <= 0.051, f"{page}: {found[0]} is {score:.2f}%"
             checked += 1
     assert checked > 30
+
+
+RECORDS = (
+    "animal-shogi chess chess-endings connect-four go5-gated go5-margin go5-search go5-settings "
+    "go9-cpu minichess othello shogi sl-chess sl-shogi sl19-gpu tictactoe"
+)
+
+
+@pytest.mark.parametrize("name", RECORDS.split())
+def test_the_commands_of_a_record_give_its_settings(name, monkeypatch):
+    """Experiments change; a record's commands then need flags for what they were."""
+    monkeypatch.chdir(ROOT)
+    directory = ROOT / "experiments" / name
+    text = (directory / "README.md").read_text().replace("\\\n", " ")
+    found = re.findall(r"^(?:python -m azero\.experiments\.|azero train )(.+)$", text, re.M)
+    given = []
+    for experiment, *flags in (shlex.split(command, comments=True) for command in found):
+        given.append(_what_is_learned(parse_arguments(load(experiment), flags).settings))
+    for path in sorted(directory.rglob("config.json")):
+        assert _what_is_learned(from_dict(json.loads(path.read_text()))) in given, path
+
+
+def _what_is_learned(config):
+    """Return the settings that decide what is learned, without the file of start positions, which
+    may have moved, and the convolution, which the machine chooses."""
+    settings = to_dict(config)
+    settings["game"].pop("start_positions", None)
+    settings["network"].pop("convolution", None)
+    if not config.selfplay.random_moves:
+        settings["selfplay"].pop("random_share")
+    tables = ("game", "network", "search", "selfplay", "replay", "learner")
+    return {table: settings[table] for table in tables}
