@@ -68,6 +68,23 @@ def test_overlays_for_slices_keep_the_amounts_of_the_experiment(overlay):
         assert amounts(config) == amounts(base), name
 
 
+def test_every_learning_rate_is_reached():
+    """A run that ends before its last rate was cut short; smoke.toml only shows that things run."""
+    named = [
+        (f"{path.stem} {name}", load_overlay(path, load(name).config))
+        for path in CONFIGS
+        for name in tomllib.loads(path.read_text())["about"]["experiments"]
+        if path.stem != "smoke" and name not in OF_STAGES
+    ]
+    named += [(name, load(name).config) for name in NAMES if name not in OF_STAGES]
+    for name, config in named:
+        learner, (last, rate) = config.learner, config.learner.learning_rate[-1]
+        steps = config.run.iterations * learner.steps_per_iteration
+        # between two rates the last one is where a line or a wave ends, and 0 where steps end
+        is_end = learner.rate_between != "steps" or rate == 0
+        assert last < steps or (is_end and last == steps), f"{name}: {steps} steps, rate at {last}"
+
+
 def test_an_unknown_key_names_the_nearest_one(tmp_path):
     path = tmp_path / "wrong.toml"
     path.write_text("[search]\nnum_simulation = 3\n")

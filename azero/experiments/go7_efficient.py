@@ -17,6 +17,11 @@ EXPERIMENT = Experiment(
             size=(7,), komi=9.0, planes=19, selfplay_komis=(7.5, 8.5, 8.5, 9.0, 9.5, 9.5, 10.5)
         ),
         network=go9_efficient.EXPERIMENT.config.network.replace(blocks=5, filters=48),
+        # the rates of go9_efficient, in half as many steps
+        learner=dataclasses.replace(
+            go9_efficient.EXPERIMENT.config.learner,
+            learning_rate=((0, 2e-3), (20_000, 1e-3), (40_000, 3e-4)),
+        ),
         run=RunConfig(iterations=2000),
     ),
 )
