@@ -80,8 +80,7 @@ def published(
             optimiser="momentum",
             momentum=0.9,  # AZ pseudocode
             learning_rate=learning_rate,
-            # AZ pseudocode: weight_decay 1e-4 times tf.nn.l2_loss, half of the sum of squares
-            l2=5e-5,
+            l2=1e-4,  # AZ pseudocode: weight_decay
         ),
         # AZ: the newest network always plays; one checkpoint per 1,000 steps
         evaluation=EvaluationConfig(gate=False, every=100, games=0),
