@@ -17,6 +17,8 @@ from azero.types import Array
 
 MAX_VISITS = (1 << 16) - 1
 """Visits of one move that a policy word can hold."""
+MAX_ACTIONS = 1 << 15
+"""Actions that a policy word, and the int16 of a stored move, can tell apart."""
 _IS_HALF = 1 << 31
 
 
@@ -82,7 +84,16 @@ def words_of(action: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 
 def policy_room(game: Game) -> int:
-    """Return how many moves a policy target of `game` can have: at most as many as are legal."""
+    """Return how many moves a policy target of `game` can have: at most as many as are legal.
+
+    Raises:
+      ValueError: the game has more actions than can be stored.
+    """
+    if game.num_actions > MAX_ACTIONS:
+        raise ValueError(
+            f"{game.name} has {game.num_actions:,} actions; stored games have at most "
+            f"{MAX_ACTIONS:,}"
+        )
     return min(game.num_actions, game.max_legal_actions)
 
 

@@ -1,6 +1,8 @@
 """Self-play: games restart in place, ends and winners are recorded, resignation and playout caps do
 what they say, and no collective is compiled."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +19,7 @@ from azero.search.settings import PuctConfig
 from azero.selfplay.chunks import in_chunks
 from azero.selfplay.selfplay import make_selfplay, to_host
 from azero.selfplay.settings import SelfplayConfig
-from azero.selfplay.targets import countable
+from azero.selfplay.targets import MAX_ACTIONS, countable, dense_policy, policy_room, policy_words
 from azero.selfplay.trajectory import Assembler
 
 GAME = make("tictactoe")
@@ -281,3 +283,15 @@ def test_trees_are_kept_until_a_game_ends(devices, search_batch):
 def test_visits_beyond_the_room_of_a_word_keep_their_proportions():
     visits = jnp.array([[3, 0, 65535], [131070, 1, 65535]], jnp.int32)
     np.testing.assert_array_equal(countable(visits), [[3, 0, 65535], [65535, 0, 32767]])
+
+
+def test_a_game_with_more_actions_than_can_be_stored_is_refused():
+    """The last action that is stored keeps its number; the next one would be another's."""
+    game = SimpleNamespace(name="wide", num_actions=MAX_ACTIONS, max_legal_actions=2)
+    last = jnp.zeros(MAX_ACTIONS, jnp.int32).at[-1].set(3)
+    words = policy_words(last, policy_room(game))
+    assert int(jnp.argmax(dense_policy(words, MAX_ACTIONS))) == MAX_ACTIONS - 1
+    assert jnp.iinfo(jnp.int16).max == MAX_ACTIONS - 1, "actions are stored as int16"
+    game.num_actions += 1
+    with pytest.raises(ValueError, match=r"wide has 32,769 actions; .* at most 32,768"):
+        policy_room(game)
