@@ -96,7 +96,11 @@ def test_the_game_of_the_page_is_learned_searched_and_won(tmp_path):
             search=GumbelConfig(num_simulations=2, max_considered=2),
             network=tictactoe().network,
         )
-        game = kind(heap=12).build()
+        game, longer = kind(heap=12).build(), kind(heap=20).build()  # as --game.heap 20
+    assert longer.max_moves == 20
+    start = longer.init()
+    seen = [longer.observe(longer.step(start, jnp.int32(action))) for action in range(3)]
+    assert {int(planes.sum()) for planes in seen} == {17, 18, 19}, "all heaps look different"
     state = game.init()
     search = jax.jit(
         PuctConfig(num_simulations=256, dirichlet_fraction=0.0).build(game, uniform_leaf(game))
