@@ -39,7 +39,7 @@ def read_entry(array: Array, node: Array, edge: Array) -> Array:
 
     def whole_row(array: Array, row: Array, edge: Array) -> Array:
         entries = array.at[row].get(mode="promise_in_bounds").astype(jnp.int32)
-        return jnp.sum(jnp.where(_is_edge(edge, entries), entries, 0), axis=-1)
+        return jnp.sum(jnp.where(_is_edge(edge, entries), entries, 0), axis=-1, dtype=jnp.int32)
 
     return jax.lax.platform_dependent(array, node_rows(node), edge, tpu=whole_row, default=single)
 

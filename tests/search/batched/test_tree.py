@@ -248,6 +248,21 @@ def test_whole_rows_make_the_tree_that_single_edges_make(
 
 
 @pytest.mark.parametrize("name", OURS)
+def test_a_program_with_64_bit_numbers_searches_the_same(name: str) -> None:
+    """`jax_enable_x64`: every number of the tree keeps its type, and every move its visits."""
+    usual = search_tictactoe(name, position(4, 0), 40)
+    jax.config.update("jax_enable_x64", True)
+    try:
+        search = jax.jit(config(name, num_simulations=40).build(TICTACTOE, UNIFORM))
+        wide = search({}, jax.random.key(0), position(4, 0))
+        types = [leaf.dtype for leaf in jax.tree.leaves(wide.tree)]
+    finally:
+        jax.config.update("jax_enable_x64", False)
+    assert types == [leaf.dtype for leaf in jax.tree.leaves(usual.tree)]
+    np.testing.assert_array_equal(wide.visits, usual.visits)
+
+
+@pytest.mark.parametrize("name", OURS)
 def test_eight_devices_search_without_talking(name: str) -> None:
     """Under shard_map the results are those of one device, and the program has no collective."""
     game = RandomTree()
