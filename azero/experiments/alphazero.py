@@ -80,7 +80,9 @@ def published(
             optimiser="momentum",
             momentum=0.9,  # AZ pseudocode
             learning_rate=learning_rate,
-            l2=1e-4,  # AZ pseudocode: weight_decay
+            # AGZ's c, the weight of the sum of squares, which AZ keeps. The pseudocode multiplies its
+            # weight_decay of 1e-4 by tf.nn.l2_loss, half of that sum.
+            l2=1e-4,
         ),
         # AZ: the newest network always plays; one checkpoint per 1,000 steps
         evaluation=EvaluationConfig(gate=False, every=100, games=0),
