@@ -7,7 +7,7 @@ python -m azero.experiments.chess_efficient --game.start-positions starts.txt
 import dataclasses
 
 from azero.experiment import Experiment
-from azero.experiments import minichess_efficient
+from azero.experiments import minichess, minichess_efficient
 from azero.games.chess.settings import ChessConfig
 from azero.train.settings import CheckpointConfig, RunConfig
 
@@ -19,9 +19,11 @@ EXPERIMENT = Experiment(
     config=dataclasses.replace(
         _SMALL,
         game=ChessConfig(max_moves=200),  # longer games of beginners are drawn and teach little
-        network=_SMALL.network.replace(filters=48),
+        network=_SMALL.network.replace(blocks=4, filters=48),
         search=_SMALL.search.replace(num_simulations=16, edge_width=64),
-        selfplay=dataclasses.replace(_SMALL.selfplay, num_games=128, random_moves=8),
+        selfplay=dataclasses.replace(
+            minichess.EXPERIMENT.config.selfplay, num_games=128, random_moves=8
+        ),
         replay=dataclasses.replace(_SMALL.replay, window_games=4000),
         learner=dataclasses.replace(
             _SMALL.learner,

@@ -1,5 +1,6 @@
 """Gardner's 5x5 minichess with what learns from less compute: as `minichess`, with the pooled
-network, the opponent's reply, Muon and surprise weighting (docs/training-efficiently.md)."""
+network, one position in the planes, the opponent's reply, Muon, surprise weighting, starts from
+earlier positions and resignation (docs/training-efficiently.md)."""
 
 import dataclasses
 
@@ -14,20 +15,29 @@ EXPERIMENT = Experiment(
     title="5x5 minichess with the efficient set and as many operations as `minichess`",
     config=dataclasses.replace(
         _PLAIN,
+        game=dataclasses.replace(_PLAIN.game, history=1),
         network=PooledConfig(
-            blocks=4,
+            blocks=6,
             filters=32,
             value_hidden=64,
             train_dtype="float32",
             inference_dtype="float32",
         ),
+        selfplay=dataclasses.replace(
+            _PLAIN.selfplay,
+            random_moves=6,
+            random_share=0.3,
+            archive="searches",
+            resign=True,
+            resign_disabled=0.2,
+        ),
         learner=dataclasses.replace(
             _PLAIN.learner,
             batch_size=256,
-            steps_per_iteration=48,  # as many positions as `minichess`
+            steps_per_iteration=72,  # every new position two and a quarter times on average
             optimiser="muon",
-            # Lowered over the last two fifths of the run's 4,512 steps.
-            learning_rate=((0, 2e-3), (2700, 2e-3), (4512, 1e-4)),
+            # Lowered over the last two fifths of the run's 6,840 steps.
+            learning_rate=((0, 2e-3), (4000, 2e-3), (6768, 1e-4)),
             rate_between="linear",
             warmup_steps=100,
             l2=1e-2,
