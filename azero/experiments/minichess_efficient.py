@@ -6,6 +6,7 @@ import dataclasses
 
 from azero.experiment import Experiment
 from azero.experiments import minichess
+from azero.games.minichess.settings import MinichessConfig
 from azero.networks.settings import PooledConfig
 
 _PLAIN = minichess.EXPERIMENT.config
@@ -15,7 +16,7 @@ EXPERIMENT = Experiment(
     title="5x5 minichess with the efficient set and as many operations as `minichess`",
     config=dataclasses.replace(
         _PLAIN,
-        game=dataclasses.replace(_PLAIN.game, history=1),
+        game=MinichessConfig(max_moves=100, history=1),
         network=PooledConfig(
             blocks=6,
             filters=32,
