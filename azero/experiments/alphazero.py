@@ -80,9 +80,7 @@ def published(
             optimiser="momentum",
             momentum=0.9,  # AZ pseudocode
             learning_rate=learning_rate,
-            # AGZ's c, the weight of the sum of squares, which AZ keeps. The pseudocode's
-            # weight_decay 1e-4 is that of tf.nn.l2_loss, half of that sum.
-            l2=1e-4,
+            l2=1e-4,  # c of AGZ, which AZ keeps; docs/papers.md has the pseudocode's
         ),
         # AZ: the newest network always plays; one checkpoint per 1,000 steps
         evaluation=EvaluationConfig(gate=False, every=100, games=0),
