@@ -57,8 +57,10 @@ def check_range(
             low <= value <= high and not (above and value == low) and abs(value) < math.inf
         ):
             continue
-        allowed = f"above {low}" if above else f"at least {low}"
-        allowed = allowed if high == math.inf else f"from {low} to {high}"
+        if high == math.inf:
+            allowed = f"above {low}" if above else f"at least {low}"
+        else:
+            allowed = f"above {low} and at most {high}" if above else f"from {low} to {high}"
         place = table if table in ("", "--") else f"{table}."
         raise ValueError(f"{place}{name.replace('_', '-')} is {allowed}, not {value}")
 

@@ -309,6 +309,10 @@ def test_two_networks_play_a_game(tmp_path):
         azero.play(small, small, opening="C3 C3")
     with pytest.raises(ValueError, match="at least one player must be a network"):
         azero.play("gtp:gnugo", "gtp:gnugo")
+    with pytest.raises(ValueError, match="drawn_moves is at least 0, not -1"):
+        azero.play(small, small, drawn_moves=-1)
+    with pytest.raises(ValueError, match="timeout is above 0 seconds, not 0"):
+        azero.play(small, small, timeout=0)
     with pytest.raises(ValueError, match="iteration 100 knows go on 5x5 and cannot play go on 7"):
         azero.play("go7", small)
 

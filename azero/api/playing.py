@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from azero.api.model import Model
+from azero.config import check
 from azero.console.tables import count_of
 from azero.games.game import Game
 from azero.games.go.settings import GoConfig
@@ -101,8 +102,10 @@ def play(
 
     Raises:
       ValueError: a player is not understood, plays another game or is not installed, or a move of
-        the opening is not legal.
+        the opening is not legal; `drawn_moves` is below 0, or `timeout` not above 0.
     """
+    check(drawn_moves >= 0, f"drawn_moves is at least 0, not {drawn_moves}")
+    check(timeout > 0, f"timeout is above 0 seconds, not {timeout}")
     sides = [_side(first)]
     sides.append(sides[0] if second == first else _side(second))
     models = [side for side in sides if isinstance(side, Model)]

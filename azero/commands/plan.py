@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from azero.chips import GIB, Topology, parse_topology
-from azero.config import config_hash
+from azero.config import check_range, config_hash
 from azero.console.progress import working
 from azero.console.tables import (
     facts_table,
@@ -74,10 +74,8 @@ class PlanArguments:
     """Print one JSON object instead of tables."""
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.efficiency <= 1.0:
-            raise ValueError(f"--efficiency lies in (0, 1], not {self.efficiency}")
-        if self.price is not None and self.price < 0:
-            raise ValueError(f"--price is dollars per chip and hour, not {self.price}")
+        check_range(self, "--", "efficiency", 0, 1, above=True)
+        check_range(self, "--", "price", 0)
 
 
 @dataclass(frozen=True)
