@@ -15,6 +15,9 @@ import optax.contrib
 from azero.learn.settings import LearnerConfig
 from azero.types import Array, PyTree
 
+_POINTWISE = ("reduce", "expand")
+"""Names of 1x1 convolutions without window axes (`azero.networks.pooled`): of three groups of three
+blocks, their stack has the shape of 3x3 kernels."""
 _ADAM_RMS = 0.2
 """Updates of Muon are scaled to this root mean square, that of AdamW's, so that both take the same
 learning rate (Liu et al. 2025, arXiv 2502.16982, section 2.2)."""
@@ -79,7 +82,7 @@ def _matrices(params: PyTree) -> PyTree:
         name, last = jax.tree_util.keystr(path[-1:], simple=True), leaf.ndim - 1
         if name in ("scale", "bias") or last < 1:
             return None
-        is_kernel = leaf.shape[-4:-2] == (3, 3)
+        is_kernel = leaf.shape[-4:-2] == (3, 3) and name not in _POINTWISE
         inputs = (last - 3, last - 2, last - 1) if is_kernel else (last - 1,)
         return optax.contrib.MuonDimensionNumbers(inputs, (last,))
 

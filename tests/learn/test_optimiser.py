@@ -84,3 +84,16 @@ def test_the_optimisers_state_is_that_of_checkpoints_whatever_is_set(optimiser: 
         "adamw": ["[0].count", "[0].mu['kernel']", "[0].nu['kernel']", "[2].count"],
     }
     assert paths == written[optimiser]
+
+
+def test_muon_takes_every_pointwise_convolution_of_a_stack_as_a_matrix() -> None:
+    """A stack of three groups of three blocks looks like a 3x3 kernel."""
+    optimiser = make_optimiser(LearnerConfig(optimiser="muon", l2=0.0))
+    gradients = jax.random.normal(jax.random.key(0), (3, 3, 6, 4))
+
+    def updates(gradients: jax.Array) -> jax.Array:
+        params = {"reduce": jnp.zeros_like(gradients)}
+        return optimiser.update({"reduce": gradients}, optimiser.init(params), params)[0]["reduce"]
+
+    alone = jnp.stack([jnp.stack([updates(one) for one in group]) for group in gradients])
+    assert jnp.allclose(updates(gradients), alone, rtol=1e-3, atol=1e-7)
