@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azero.data.shard import HORIZONS
-from azero.games.game import Game, Scored
+from azero.games.game import Game, Scored, SeenByMover
 from azero.selfplay.targets import dense_policy, policy_room
 from azero.types import Array
 
@@ -72,7 +72,8 @@ class AuxiliaryTargets(NamedTuple):
     moves_left: Array
     """float32[B]: moves until the end of the game, divided by the number of points."""
     reply: Array
-    """float32[B, A]: the policy target of the next position; all zero where there is none."""
+    """float32[B, A]: the policy target of the next position, each move on the square where the side
+    to move sees it; all zero where there is none."""
     ownership: Array | None
     """float32[B, H, W]: the owner of each point at the end, 1 is the side to move; None in games
     that do not count points."""
@@ -146,6 +147,8 @@ def _targets(game: Game, sample: Samples) -> AuxiliaryTargets:
     found, symmetry = sample.auxiliary, sample.symmetry.astype(jnp.int32)
     assert found is not None
     reply = dense_policy(found.reply, game.num_actions) * found.has_reply
+    if isinstance(game, SeenByMover):
+        reply = game.seen_by_other(reply)
     num_points = game.board_shape[0] * game.board_shape[1]
     ownership = margin = is_scored = None
     if isinstance(game, Scored):

@@ -148,6 +148,17 @@ class VariablePlanes(Protocol):
 
 
 @runtime_checkable
+class SeenByMover(Protocol):
+    """The method of a game whose planes and moves are those of the board as the side to move sees
+    it, so that a square has another number after every move."""
+
+    def seen_by_other(self, policy: Array) -> Array:
+        """Return a policy [A] over one side's moves with every move on the square where the other
+        side sees it; the moves of a square keep their order."""
+        ...
+
+
+@runtime_checkable
 class Scored(VariablePlanes, Protocol):
     """The methods of a game that is decided by points, with a handicap that the players agree on
     (komi in Go).

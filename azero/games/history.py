@@ -39,6 +39,9 @@ class WithHistory(IdentityOnly, abc.ABC):
 
     history: int
     num_frames: ClassVar[int] = NUM_FRAMES
+    board_shape: ClassVar[tuple[int, int]]
+    REVERSED_AXES: ClassVar[tuple[int, ...]] = (0, 1)
+    """Axes of the planes that the other side sees in the opposite order: ranks and files."""
     ENCODING: ClassVar[Encoding]
     TEXT: ClassVar[ModuleType]
 
@@ -80,6 +83,12 @@ class WithHistory(IdentityOnly, abc.ABC):
     def observe_frames(self, frames: Array, to_play: Array) -> Array:
         """Return the planes float32[H, W, C] of frames uint32[8, F], newest first."""
         return self.ENCODING.planes_from_frames(frames[: self.history], to_play)
+
+    def seen_by_other(self, policy: Array) -> Array:
+        """Return a policy [A] over one side's moves with every move on the square where the other
+        side sees it; the moves of a square keep their order."""
+        squares = policy.reshape(*self.board_shape, -1)
+        return jnp.flip(squares, self.REVERSED_AXES).reshape(-1)
 
     def format_board(self, state: PyTree) -> str:
         """Return the diagram from the first mover's side, with pieces in hand, and the FEN or SFEN

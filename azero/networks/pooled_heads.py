@@ -7,7 +7,8 @@ have the order of `azero.networks.resnet.PlanesHead`. Auxiliary heads, by their 
 `Outputs.auxiliary`, float32:
 
     outcome       [B, 3] logits of loss, draw, win for the side to move
-    reply         [B, A] logits of the opponent's reply (KG 4.1)
+    reply         [B, A] logits of the opponent's reply (KG 4.1), on squares as the side to move
+                  sees them
     soft_policy   [B, A] logits of the softened policy (KGM, 'Auxiliary Soft Policy Target')
     short_values  [B, 3] in [-1, 1]: averages of future root values, over three horizons (KGM)
     moves_left    [B] moves to the end of the game, divided by the number of points

@@ -12,10 +12,11 @@ from replay_games import Strip, random_games
 
 from azero.data.files import DamagedFileError
 from azero.data.replay import Replay
-from azero.data.sample import unpack
+from azero.data.sample import sample_shapes, unpack
 from azero.data.settings import ReplayConfig
 from azero.data.shard import HORIZONS, pack_games, pack_positions, read_shard, write_shard
 from azero.games.table import make
+from azero.selfplay.targets import words_of
 from azero.selfplay.trajectory import Games
 
 
@@ -190,6 +191,46 @@ def test_targets_of_a_go_game_are_those_of_its_last_board(tmp_path: Path, symmet
     moved = go.transform_policy(jnp.zeros(26).at[1].set(0.7).at[2].set(0.3), jnp.int32(symmetry))
     np.testing.assert_allclose(targets.reply[int(np.argmax(has_next))], moved, rtol=1e-5)
     replay.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "theirs", "drops"),
+    [
+        ("chess", slice(6, 12), 73),
+        ("minichess", slice(6, 12), 49),
+        ("shogi", slice(14, 28), 132),
+        ("animal_shogi", slice(5, 10), 8),
+    ],
+)
+def test_replies_are_on_the_squares_of_the_planes(name: str, theirs: slice, drops: int) -> None:
+    """All moves of the opponent after a move start where the planes before it show its pieces.
+    Both sides see the board from their own end."""
+    game, random, count = make(name), np.random.default_rng(3), 16
+    state, frames, sides, replies = game.init(), [], [], np.zeros((count, 64), np.uint32)
+    step, legal = jax.jit(game.step), jax.jit(game.legal_action_mask)
+    num_planes = game.num_actions // np.prod(game.board_shape)
+    for row in range(count):
+        frames.append(np.asarray(state.frames))
+        sides.append(int(game.to_play(state)))
+        state = step(state, jnp.int32(random.choice(np.flatnonzero(np.asarray(legal(state))))))
+        if bool(game.is_terminal(state)):
+            break
+        moves = np.flatnonzero(np.asarray(legal(state)))
+        moves = moves[moves % num_planes < drops][:64]
+        replies[row, : len(moves)] = words_of(moves, np.ones(len(moves), np.uint16))
+    shapes = sample_shapes(game, len(frames), has_auxiliary=True)
+    samples = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
+    auxiliary = samples.auxiliary._replace(
+        reply=replies[: len(frames)], has_reply=np.ones(len(frames), bool)
+    )
+    samples = samples._replace(
+        frames=np.stack(frames), to_play=np.asarray(sides, np.uint8), auxiliary=auxiliary
+    )
+    batch = unpack(game, samples)
+    assert batch.auxiliary is not None
+    pieces = np.asarray(batch.planes)[..., theirs].any(axis=-1)
+    moved = np.asarray(batch.auxiliary.reply).reshape(*pieces.shape, -1).any(axis=-1)
+    assert moved.any() and not (moved & ~pieces).any()
 
 
 def test_games_that_were_resigned_have_no_owners() -> None:

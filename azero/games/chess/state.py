@@ -7,6 +7,7 @@ import abc
 import dataclasses
 from collections.abc import Callable, Sequence
 from types import ModuleType
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -76,6 +77,7 @@ class ChessGame(WithHistory):
 
     max_moves: int
     fen: str
+    REVERSED_AXES: ClassVar[tuple[int, ...]] = (0,)
 
     def __post_init__(self) -> None:
         """Check the options.
