@@ -26,7 +26,7 @@ from azero.games.game import Game
 from azero.learn.learner import place_samples
 from azero.match.score import NORMAL_95, wilson_interval
 from azero.mesh import share, whole
-from azero.networks.network import Network
+from azero.networks.network import NEVER, Network
 from azero.networks.rollout import NUM_GROUPS
 from azero.selfplay.trajectory import HostArray
 from azero.settings import Config
@@ -36,7 +36,8 @@ BANDS = (1, 11, 31, 61, 91, 121, 151, 201, 251)
 """First move numbers of the bands that results are also given for; the last one is open."""
 NO_MOVE = -1
 """Rank in a position without a move to predict: the player resigned or moved after a fast search,
-or only the result of the game is known."""
+only the result of the game is known, or the network has no output for the move (the pass of
+AlphaGo's policies of 2016), which the loss of training leaves out, too."""
 _BATCH = 256
 """Positions at a time over all devices."""
 Score = Callable[[PyTree, Any], tuple[Array, Array, Array]]
@@ -119,7 +120,7 @@ def make_scorer(game: Game, network: Network, symmetries: bool = False) -> Score
         at = jnp.take_along_axis(logits, played, axis=-1)
         # Of equal logits the lower action is first, as with argmax.
         is_before = (logits > at) | ((logits == at) & (jnp.arange(logits.shape[-1]) < played))
-        is_move = (batch.weights > 0).any(axis=-1)
+        is_move = (batch.weights > 0).any(axis=-1) & (at[:, 0] > NEVER)
         rank = jnp.where(is_move, is_before.sum(axis=-1, dtype=jnp.int32), NO_MOVE)
         log_probability = jnp.take_along_axis(jax.nn.log_softmax(logits), played, axis=-1)[:, 0]
         return rank, log_probability, jnp.square(batch.value - value) / 4

@@ -32,6 +32,7 @@ from azero.games.go.sgf import read_games
 from azero.match.score import wilson_interval
 from azero.mesh import make_mesh
 from azero.models.registry import find_network
+from azero.networks.network import NEVER
 from azero.report.paper import format_mean, prediction_table
 
 GAME = Go(size=9, suicide=True)
@@ -165,6 +166,24 @@ def test_a_resignation_is_no_move_to_predict():
     assert whole.top1.value == pytest.approx(np.mean(actions == 0))
     unknown = summarise(Outcomes(*(column[[3]] for column in result)))
     assert np.isnan(unknown.top1.value) and np.isfinite(unknown.value_error.value)
+
+
+def test_a_network_without_a_pass_is_not_asked_to_predict_one():
+    """Nor does it learn any; the cross-entropy with one would be that of a logit of -1e9."""
+    rows = pack_records(list(read_games(EXPERT))[:2], GAME, ImportTally())
+    passes = np.flatnonzero(rows["action"] == 81).tolist()
+    favourites = fixed_network([0], 0.5).infer
+
+    def infer(params: Any, planes: Any) -> tuple[Any, Any]:
+        logits, value = favourites(params, planes)
+        return logits.at[:, 81].set(NEVER), value
+
+    position, mesh = np.arange(len(rows)), make_mesh(jax.devices()[:1])
+    for symmetries in (False, True):
+        score = make_scorer(GAME, SimpleNamespace(infer=infer), symmetries)
+        result = score_positions(score, {}, GAME, mesh, rows, position, 64)
+        assert np.flatnonzero(result.rank == NO_MOVE).tolist() == passes != []
+        assert summarise(result).policy_loss.value < 10
 
 
 def test_a_network_that_sees_the_komi_is_given_that_of_every_game():
