@@ -242,6 +242,7 @@ def _compare(context: StageContext, kind: str, configs: dict[int, Config]) -> Ou
     """Train a policy network with each of the settings, and predict the test split; where the stage
     `policy` has the same settings, its network is used."""
     rows, position = held_out_records(context)
+    context.directory(kind).mkdir(parents=True, exist_ok=True)
     lines = []
     for number, config in configs.items():
         stage = f"{kind}/{number}"

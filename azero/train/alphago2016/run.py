@@ -32,6 +32,7 @@ from azero.train.alphago2016.config import DEFAULT, STAGES, AlphaGoConfig, order
 from azero.train.alphago2016.estimate import alphago_flops
 from azero.train.alphago2016.figures import FIGURES
 from azero.train.alphago2016.lee import iterate_value_networks
+from azero.train.alphago2016.measures import MATCHES
 from azero.train.alphago2016.measures import MEASURES as TABLES
 from azero.train.alphago2016.stages import BUILDERS, Outcome, StageContext, prepare_data
 from azero.train.arguments import Overlays, parse_flags, under_overlays
@@ -41,7 +42,17 @@ from azero.train.stopping import end_with_status
 
 MEASURES = {**TABLES, **FIGURES, "lee": iterate_value_networks}
 """Measuring stages by name."""
-_PREDICTING = ("prediction", "value-error", "planes", "filters", "overfitting", "strength")
+PLACES = {
+    "rl-match": f"{MATCHES}/reinforce-policy",
+    "mixing": f"{MATCHES}/mixing",
+    "strength": f"{MATCHES}/strength",
+    "prediction": "",
+    "value-error": "",
+    "value-by-move": "",
+}
+"""What a stage leaves in the working directory, where that is not a directory with its name; "" is
+nothing but numbers."""
+_PREDICTING = ("prediction", "value-error", "planes", "filters", "overfitting", "strength", "lee")
 """Stages that predict as many held-out positions as `evaluation` says."""
 
 
@@ -168,8 +179,8 @@ def _run_stage(context: StageContext, name: str, console: Console) -> int:
     """Run one stage, unless it is done, and store its outcome."""
     done = read_stages(context.workdir)
     facts = _settings_of(context.settings, name)
-    has_data = name in MEASURES or context.directory(name).exists()
-    if name in done and has_data and _agrees(done[name]["settings"], facts):
+    is_there = (context.workdir / PLACES.get(name, name)).exists()
+    if name in done and is_there and _agrees(done[name]["settings"], facts):
         console.print(Text.assemble((name, "bold"), ": done before"))
         return 0
     console.print(Text.assemble("\n", (name, "bold"), f"  {STAGES[name].title}"))
@@ -196,27 +207,27 @@ def _agrees(stored: Any, settings: Any) -> bool:
     return bool(stored == settings)
 
 
+_SECTIONS = {
+    "value-data": ("value_data",),
+    "rl-match": ("matches",),
+    "mixing": ("matches",),
+    "second-pass": ("reinforce", "matches"),
+    "planes": ("policy",),
+    "filters": ("policy", "filters"),
+    "overfitting": ("value", "value_data"),
+    "strength": ("filters", "matches"),
+    "value-by-move": ("by_move",),
+    "lee": ("lee", "matches", "value"),
+    "prediction": (),
+    "value-error": (),
+}
+"""Settings that determine the outcome of a stage, where they are not those of its name alone."""
+
+
 def _settings_of(settings: AlphaGoConfig, name: str) -> Any:
     """Return the settings that determine the outcome of a stage."""
-    own = {
-        "value-data": "value_data",
-        "rl-match": "matches",
-        "mixing": "matches",
-        "second-pass": "reinforce",
-        "planes": "policy",
-        "filters": "policy",
-        "value-by-move": "by_move",
-        "strength": "matches",
-        "lee": "lee",
-    }
-    section = own.get(name, name)
-    facts = {"game": settings.game, "network": settings.network, "seed": settings.seed}
-    if hasattr(settings, section):
-        facts[section] = getattr(settings, section)
-    if name == "overfitting":
-        facts |= {"value": settings.value, "value_data": settings.value_data}
-    if name == "filters":
-        facts["filters"] = settings.filters
+    sections = ("game", "network", "seed", *_SECTIONS.get(name, (name,)))
+    facts = {section: getattr(settings, section) for section in sections}
     if name in _PREDICTING:
         facts["validation_positions"] = settings.evaluation.validation_positions
     return {

@@ -4,6 +4,7 @@ and the whole of it at the smallest size."""
 import dataclasses
 import io
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,7 @@ from azero.train.alphago2016 import run as alphago
 from azero.train.alphago2016 import stages as alphago_stages
 from azero.train.alphago2016.config import (
     DEFAULT,
+    OPTIONAL,
     STAGES,
     AlphaGoConfig,
     ByMoveConfig,
@@ -181,7 +183,8 @@ def pretended(monkeypatch):
             ran.append(name)
             if name in interrupted:
                 return Outcome(EXIT_INTERRUPTED)
-            context.directory(name).mkdir(exist_ok=True)
+            place = context.workdir / alphago.PLACES.get(name, name)
+            place.mkdir(parents=True, exist_ok=True)
             return Outcome(
                 rows=[claim("rl-match", f"{len(ran)} of 4 games")] if name == "rl-match" else ()
             )
@@ -224,6 +227,46 @@ def test_a_stage_that_is_done_is_not_done_again(pretended, tmp_path, monkeypatch
         and "4 of 4 games" in page
     )
     assert list(read_stages(tmp_path))[:2] == ["rollout", "tree"]
+
+
+def test_a_measurement_is_repeated_without_its_directory(pretended, tmp_path, monkeypatch):
+    ran, _ = pretended
+    monkeypatch.setattr(alphago, "prepare_data", lambda *_: tmp_path)
+    for _ in range(2):
+        assert alphago.run(TINY, TINY.config, tmp_path, None, tuple(STAGES), quiet()) == 0
+    assert ran == list(STAGES), "each once"
+    matches = ("rl-match", "mixing", "strength")
+    for directory, stages in (
+        ("matches", matches),
+        *((name, (name,)) for name in OPTIONAL if name not in (*matches, "value-by-move")),
+    ):
+        ran.clear()
+        shutil.rmtree(tmp_path / directory)
+        assert alphago.run(TINY, TINY.config, tmp_path, None, tuple(STAGES), quiet()) == 0
+        assert ran == list(stages), directory
+
+
+@pytest.mark.parametrize(
+    ("change", "stages"),
+    [
+        ({"filters": (2, 3, 4)}, ["filters", "strength"]),
+        (
+            {"matches": dataclasses.replace(TINY.config.matches, games=6)},
+            ["rl-match", "mixing", "second-pass", "strength", "lee"],
+        ),
+        (
+            {"value": dataclasses.replace(TINY.config.value, iterations=3)},
+            ["value", "overfitting", "lee"],
+        ),
+    ],
+)
+def test_a_stage_with_other_settings_goes_on(pretended, tmp_path, monkeypatch, change, stages):
+    ran, _ = pretended
+    monkeypatch.setattr(alphago, "prepare_data", lambda *_: tmp_path)
+    for config in (TINY.config, dataclasses.replace(TINY.config, **change)):
+        ran.clear()
+        assert alphago.run(TINY, config, tmp_path, None, tuple(STAGES), quiet()) == 0
+    assert ran == stages
 
 
 def test_errors_are_lines(pretended, tmp_path, capsys):
