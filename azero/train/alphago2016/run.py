@@ -143,7 +143,7 @@ def run(
         _check_needs(workdir, names)
         records = prepare_data(settings, workdir, data, console)
         context = StageContext(experiment.name, settings, workdir, records, console)
-        if set(names) - {name for name in STAGES if STAGES[name].needs} - {*read_stages(workdir)}:
+        if set(names) - {name for name in STAGES if STAGES[name].needs} - {*_done(workdir)}:
             context.data()  # what needs no other stage learns from records
         files.write_config(workdir, settings)
         files.write_run(workdir, experiment.name, settings)
@@ -165,7 +165,7 @@ def _check_needs(workdir: Path, names: Sequence[str]) -> None:
     Raises:
       ValueError: one has neither been run nor is it in `names`.
     """
-    done = read_stages(workdir)
+    done = _done(workdir)
     for name in names:
         for needed in STAGES[name].needs:
             if needed not in done and needed not in names:
@@ -177,13 +177,16 @@ def _check_needs(workdir: Path, names: Sequence[str]) -> None:
 
 def _run_stage(context: StageContext, name: str, console: Console) -> int:
     """Run one stage, unless it is done, and store its outcome."""
-    done = read_stages(context.workdir)
+    done = _done(context.workdir)
     facts = _settings_of(context.settings, name)
     is_there = (context.workdir / PLACES.get(name, name)).exists()
     if name in done and is_there and _agrees(done[name]["settings"], facts):
         console.print(Text.assemble((name, "bold"), ": done before"))
         return 0
     console.print(Text.assemble("\n", (name, "bold"), f"  {STAGES[name].title}"))
+    before = read_stages(context.workdir).get(name)
+    if before is not None:
+        _store(context.workdir, name, {**before, "settings": None})
     started = time.monotonic()
     try:
         outcome = (BUILDERS | MEASURES)[name](context)
@@ -192,12 +195,19 @@ def _run_stage(context: StageContext, name: str, console: Console) -> int:
         return EXIT_INTERRUPTED
     if outcome.status:
         return outcome.status
-    _write_down(context.workdir, name, facts, outcome, time.monotonic() - started, done.get(name))
+    _write_down(context.workdir, name, facts, outcome, time.monotonic() - started, before)
     if outcome.rows:
         columns = ("what", "paper", "ours")
         console.print(make_table(STAGES[name].title, columns, outcome.rows))
     write_stages_report(context.workdir)
     return 0
+
+
+def _done(workdir: Path) -> dict[str, Any]:
+    """Return the stages that are done; one that is being repeated has no settings."""
+    return {
+        name: stage for name, stage in read_stages(workdir).items() if stage["settings"] is not None
+    }
 
 
 def _agrees(stored: Any, settings: Any) -> bool:
@@ -256,6 +266,10 @@ def _write_down(
     }
     machine = files.describe_machine()
     entry |= {key: machine[key] for key in ("devices", "processor", "cores", "commit")}
+    _store(workdir, name, entry)
+
+
+def _store(workdir: Path, name: str, entry: dict[str, Any]) -> None:
     stages = {**read_stages(workdir), name: to_plain(entry)}
     write_atomically(workdir / STAGES_FILE, json.dumps(stages, indent=2) + "\n")
 

@@ -246,6 +246,25 @@ def test_a_measurement_is_repeated_without_its_directory(pretended, tmp_path, mo
         assert ran == list(stages), directory
 
 
+def test_a_repetition_that_was_interrupted_is_not_done(pretended, tmp_path, monkeypatch):
+    """Its directory is there again, and its former result is still on the page."""
+    ran, interrupted = pretended
+    monkeypatch.setattr(alphago, "prepare_data", lambda *_: tmp_path)
+    assert alphago.run(TINY, TINY.config, tmp_path, None, DEFAULT, quiet()) == 0
+    (tmp_path / "policy").rmdir()
+    interrupted.append("policy")
+    assert alphago.run(TINY, TINY.config, tmp_path, None, DEFAULT, quiet()) == EXIT_INTERRUPTED
+    (tmp_path / "policy").mkdir()
+    assert list(read_stages(tmp_path)) == list(DEFAULT)
+    with pytest.raises(ValueError, match="needs stage policy, which has not been run in"):
+        alphago.run(TINY, TINY.config, tmp_path, None, ("rl-match",), quiet())
+    interrupted.clear()
+    ran.clear()
+    for _ in range(2):
+        assert alphago.run(TINY, TINY.config, tmp_path, None, DEFAULT, quiet()) == 0
+    assert ran == ["policy"]
+
+
 @pytest.mark.parametrize(
     ("change", "stages"),
     [
