@@ -264,7 +264,8 @@ def _is_policy(context: StageContext, config: Config) -> bool:
 
     def facts(config: Config) -> tuple[object, ...]:
         network = config.network
-        return config.game, network.name, getattr(network, "filters", None), config.learner
+        sizes = [getattr(network, name, None) for name in ("name", "blocks", "filters")]
+        return config.game, sizes, config.learner, config.replay.symmetries, config.run.seed
 
     return facts(found) == facts(config) and iteration == config.run.iterations
 

@@ -288,6 +288,39 @@ def test_a_stage_with_other_settings_goes_on(pretended, tmp_path, monkeypatch, c
     assert ran == stages
 
 
+def test_a_comparison_takes_the_policy_only_of_the_same_settings(monkeypatch, tmp_path):
+    (tmp_path / "policy" / "checkpoint").mkdir(parents=True)
+    policy = stage_config(TINY.config, "policy")
+    monkeypatch.setattr(alphago_measures, "load_settings", lambda _: (2, policy))
+    monkeypatch.setattr(alphago_measures, "held_out_records", lambda _: (None, np.arange(1)))
+    monkeypatch.setattr(
+        alphago_measures, "_accuracy", lambda _, name, place, *rest: claim(name, place.name)
+    )
+    learned = []
+    monkeypatch.setattr(
+        StageContext, "learn", lambda _, stage, *rest: learned.append(stage) or Outcome()
+    )
+    tiny = TINY.config
+    for settings, expected in (
+        (tiny, []),
+        (dataclasses.replace(tiny, seed=1), ["filters/2"]),
+        (
+            dataclasses.replace(tiny, network=dataclasses.replace(tiny.network, blocks=2)),
+            ["filters/2"],
+        ),
+        (
+            dataclasses.replace(tiny, replay=dataclasses.replace(tiny.replay, symmetries=False)),
+            ["filters/2"],
+        ),
+    ):
+        learned.clear()
+        settings = dataclasses.replace(settings, filters=(2,))
+        context = StageContext("tiny", settings, tmp_path, tmp_path, quiet())
+        alphago_measures.MEASURES["filters"](context)
+        assert learned == expected
+    assert (tmp_path / "filters").is_dir(), "so the stage is done"
+
+
 def test_errors_are_lines(pretended, tmp_path, capsys):
     with pytest.raises(
         ValueError, match="stage value needs stage value-data, which has not been run in"
