@@ -52,8 +52,15 @@ def make_reinforce_stage(
     def restore(checkpointer: Checkpointer) -> tuple[ReinforceState, list[str]]:
         state = restore_learner(checkpointer, loop.fresh_state())
         if state.iteration:
-            members = range(0, state.iteration + 1, pool_every)
-            state.pool = [load_variables(_member(workdir, member))[0] for member in members]
+            members = [
+                _member(workdir, number) for number in range(0, state.iteration + 1, pool_every)
+            ]
+            if missing := [member for member in members if not member.is_dir()]:
+                raise ValueError(
+                    f"{missing[0]} is not there: a policy of the pool was deleted, or "
+                    f"reinforce.pool-every = {pool_every} is not what the run began with"
+                )
+            state.pool = [load_variables(member)[0] for member in members]
             state.num_kept = len(state.pool)
         return state, []
 

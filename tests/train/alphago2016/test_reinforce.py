@@ -138,9 +138,9 @@ def start():
     return jax.device_get(NETWORK.build(game).init(jax.random.key(3)))
 
 
-def run(directory: Path, start, config: Config = CONFIG, value: Path | None = None) -> list[dict]:
+def run(directory: Path, start, config: Config = CONFIG, pool_every: int = 2) -> list[dict]:
     write_exported(directory / "policy", start, 0, config)
-    make_stage = functools.partial(make_reinforce_stage, directory / "policy", 2, value)
+    make_stage = functools.partial(make_reinforce_stage, directory / "policy", pool_every, None)
     console = Console(file=io.StringIO())
     assert run_stage("test", config, directory / "run", make_stage, console) == 0
     return [
@@ -194,6 +194,12 @@ def test_a_continued_run_ends_like_an_unbroken_one(whole, start, tmp_path):
         for directory in (whole, tmp_path)
     ]
     assert ends[0] == ends[1]
+
+
+def test_another_distance_of_the_pool_is_refused_in_a_run_that_has_one(whole, start):
+    longer = dataclasses.replace(CONFIG, run=RunConfig(iterations=5))
+    with pytest.raises(ValueError, match=r"000003 is not there: .*pool-every = 3 is not what"):
+        run(whole, start, longer, pool_every=3)
 
 
 def test_a_baseline_takes_the_value_network_off_the_result(whole, start):
