@@ -48,7 +48,7 @@ def play_move(
     those of `Selfplay.play`."""
     search_key, move_key, cap_key, new_key, random_key = jax.random.split(key, 5)
     output, is_full = _search_all(config, searches, params, search_key, cap_key, carry)
-    action, explores = _choose(config, game, move_key, random_key, output, carry)
+    action, explores = _choose(config, game, searches, move_key, random_key, output, carry)
     resigned = _resigns(config, searches, output, carry, threshold)
     to_play = jax.vmap(game.to_play)(carry.states)
     stepped = jax.vmap(game.step)(carry.states, action)
@@ -88,19 +88,27 @@ def play_move(
 def _choose(
     config: SelfplayConfig,
     game: Game,
+    searches: Searches,
     key: Array,
     random_key: Array,
     output: SearchOutput,
     carry: Carry,
 ) -> tuple[Array, Array]:
-    """Return the moves int32[B], and bool[B], which of them are exploratory."""
-    action = choose(
-        key, output.visits.astype(jnp.float32), output.action, carry.ply, config.temperature_moves
-    )
+    """Return the moves int32[B], and bool[B], which of them are exploratory.
+
+    Resigned games that are played on are not at their start, whatever their own moves are.
+    """
+    ply = carry.ply
+    if carry.resigned is not None:
+        is_played_on = jnp.arange(ply.shape[0]) >= searches.num_games
+        is_late = is_played_on & carry.resigned.is_filled.any()
+        ply = jnp.where(is_late, jnp.iinfo(ply.dtype).max, ply)
+    visits = output.visits.astype(jnp.float32)
+    action = choose(key, visits, output.action, ply, config.temperature_moves)
     if not config.random_moves:
         return action, jnp.zeros(action.shape, bool)
     legal = jax.vmap(game.legal_action_mask)(carry.states)
-    return _explore(config, random_key, legal, action, carry.ply)
+    return _explore(config, random_key, legal, action, ply)
 
 
 def _resigns(

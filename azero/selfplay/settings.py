@@ -56,7 +56,8 @@ class SelfplayConfig:
     resigned and are played to the end with a cheap search: the values, ownership and scores of
     decided positions are learned from their results, with the weight of that many games; their
     moves are not learned (KG plays all games out, with fewer visits and less weight where they are
-    decided). Until the first resignation they are ordinary games. 0 is off."""
+    decided). They have no random moves and temperature 0, like the end of any game. Until the
+    first resignation they are ordinary games. 0 is off."""
     played_on_simulations: int = 8
     """Simulations of their moves."""
     archive: Literal["none", "games", "searches"] = "none"

@@ -30,11 +30,11 @@ def lost_when_full(params, key, roots):
     )
 
 
-def play(config, dispatches=3, devices=1, threshold=-0.9):
+def play(config, dispatches=3, devices=1, threshold=-0.9, search=lost_when_full):
     """Return the chunks of moves, and the games that they finish."""
     mesh = mesh_lib.make_mesh(jax.devices()[:devices])
-    cheap = lost_when_full if config.played_on_games else None
-    selfplay = make_selfplay(config, GAME, lost_when_full, None, mesh, cheap_search=cheap)
+    cheap = search if config.played_on_games else None
+    selfplay = make_selfplay(config, GAME, search, None, mesh, cheap_search=cheap)
     carry, assembler = selfplay.init(jax.random.key(0)), Assembler(config.num_slots)
     chunks, records = [], []
     for i in range(dispatches):
@@ -101,6 +101,27 @@ def test_resigned_games_are_played_on_by_the_cheap_search():
     assert len(starts) > 10 and set(starts) <= given_up
     ends = chunk.finished & others[None]
     assert {tuple(row) for row in chunk.rewards[ends].tolist()} >= {(1.0, -1.0), (-1.0, 1.0)}
+
+
+@pytest.mark.parametrize(
+    "exploration", [{"temperature_moves": 9}, {"random_moves": 9, "random_share": 1.0}], ids=str
+)
+def test_games_that_are_played_on_are_not_at_their_start(exploration):
+    """They play the search's moves; a random one might turn the result of a decided position."""
+
+    def first_square(params, key, roots):
+        found = lost_when_full(params, key, roots)
+        return found._replace(action=jnp.argmax(found.visits, -1).astype(jnp.int32))
+
+    settings = {"temperature_moves": 0, "resign_disabled": 0.0, **exploration}
+    config = SelfplayConfig(num_games=16, played_on_games=4, moves_per_dispatch=12, **settings)
+    chunks, _ = play(config, search=first_square)
+    legal = jax.vmap(jax.vmap(lambda frame: GAME.observe_frames(frame[None], 0)))
+    for number, chunk in enumerate(chunks[1:]):
+        empty = ~np.asarray(legal(jnp.asarray(chunk.frame)))[..., :2].any(-1).reshape(12, 20, 9)
+        is_first = chunk.action == empty.argmax(-1)
+        assert is_first[:, 16:].all(), number
+        assert not is_first[:, :16][chunk.action[:, :16] >= 0].all()
 
 
 def test_the_replay_knows_nothing_before_an_archived_position():
