@@ -68,10 +68,12 @@ def play_move(
         rewards=_rewards(game, stepped, to_play, resigned),
         can_resign=carry.can_resign,
     )
+    # Decided positions are no starts: those of resigned games that are played on.
+    left = finished & (jnp.arange(finished.shape[0]) < searches.num_games)
     carry = carry._replace(
         archive=carry.archive
         and update_archive(
-            config, game, new_key, carry.archive, carry.states, carry.ply, output, stepped, finished
+            config, game, new_key, carry.archive, carry.states, carry.ply, output, stepped, left
         ),
         resigned=carry.resigned and put_states(carry.resigned, resigned, carry.states),
     )

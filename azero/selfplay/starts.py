@@ -97,7 +97,7 @@ def update_archive(
       ply: int32[B], moves before it since the start.
       output: of the search.
       played: states[B] after the move.
-      finished: bool[B], the game has ended with it.
+      finished: bool[B], the game has ended with it and leaves a position.
     """
     move_key, take_key = jax.random.split(jax.random.fold_in(key, 4))
     pool = put_states(archive.pool, finished & (ply > 0), archive.candidates)

@@ -124,6 +124,23 @@ def test_games_that_are_played_on_are_not_at_their_start(exploration):
         assert not is_first[:, :16][chunk.action[:, :16] >= 0].all()
 
 
+def test_no_game_starts_from_a_resigned_one_that_was_played_on():
+    """Every side resigns with three marks on the board; only games that are played on have more."""
+    config = SelfplayConfig(
+        num_games=16,
+        played_on_games=16,
+        moves_per_dispatch=12,
+        resign_disabled=0.0,
+        archive="games",
+        archive_share=1.0,
+    )
+    chunks, _ = play(config, dispatches=4)
+    show = jax.vmap(jax.vmap(lambda frame: GAME.observe_frames(frame[None], 0)))
+    for chunk in chunks:
+        marks = np.asarray(show(jnp.asarray(chunk.frame)))[..., :2].sum((-3, -2, -1))
+        assert marks[:, :16].max() <= 3 < marks[:, 16:].max()
+
+
 def test_the_replay_knows_nothing_before_an_archived_position():
     """The network is shown the position alone, but what it repeats stays illegal."""
     game = make("go", size=3, superko="positional")
