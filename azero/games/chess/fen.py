@@ -241,9 +241,9 @@ def word(value: int) -> Array:
     return np.array([value], np.uint32)  # type: ignore[return-value]
 
 
-def square_name(square: int) -> str:
-    """Return the name of a square 0..63, a1 first."""
-    return "abcdefgh"[square % 8] + str(square // 8 + 1)
+def square_name(square: int, files: int = 8) -> str:
+    """Return the name of a square, counted from a1, of a board with so many files."""
+    return "abcdefgh"[square % files] + str(square // files + 1)
 
 
 def parse_square(name: str) -> int:

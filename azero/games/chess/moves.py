@@ -14,7 +14,7 @@ its list.)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -103,23 +103,27 @@ def start_squares(position: ChessPosition, targets: Sequence[ChessSquares]) -> l
     return planes
 
 
-def action_mask(planes: Sequence[ChessSquares]) -> Array:
-    """Return bool[B, 4672] of the 73 sets of `start_squares`, words uint32[B]."""
+def action_mask(
+    planes: Sequence[ChessSquares], firsts: Iterable[int] = range(0, 64, 4), width: int = 4
+) -> Array:
+    """Return bool[B, A] of the sets of `start_squares`, words uint32[B], for `width` squares from
+    each of `firsts` on: all 64 by default, which are 4,672 actions."""
     words = jnp.stack([squares.low for squares in planes] + [squares.high for squares in planes])
     words = batch_first(jax.lax.optimization_barrier(words))
     # Sixteen half ranks are unpacked one by one: XLA does not fuse their concatenation with the
     # uses of the mask, and vectorises both.
-    chunks = []
-    for first in range(0, 64, 4):
-        half = words[:, None, NUM_PLANES * (first // 32) : NUM_PLANES * (first // 32 + 1)]
-        shifts = jnp.arange(4, dtype=jnp.uint32).reshape(1, 4, 1) + np.uint32(first % 32)
+    chunks, count = [], len(planes)
+    for first in firsts:
+        half = words[:, None, count * (first // 32) : count * (first // 32 + 1)]
+        shifts = jnp.arange(width, dtype=jnp.uint32).reshape(1, width, 1) + np.uint32(first % 32)
         chunks.append((half >> shifts).astype(jnp.uint8) & 1 != 0)
-    return jax.lax.optimization_barrier(jnp.concatenate(chunks, axis=1)).reshape(-1, NUM_ACTIONS)
+    mask = jax.lax.optimization_barrier(jnp.concatenate(chunks, axis=1))
+    return mask.reshape(len(mask), -1)
 
 
-def host_actions(planes: Sequence[ChessSquares]) -> list[int]:
-    """Return the legal actions, in ascending order, of the 73 sets of one position, words numpy
-    uint32[1]."""
-    words = np.array([[int(squares.low[0]), int(squares.high[0])] for squares in planes], np.uint32)
+def host_actions(planes: Sequence[ChessSquares], squares: Sequence[int] = range(64)) -> list[int]:
+    """Return the legal actions, in ascending order, of the sets of one position, words numpy
+    uint32[1], with the moves from `squares`."""
+    words = np.array([[int(held.low[0]), int(held.high[0])] for held in planes], np.uint32)
     bits = (words[:, :, None] >> np.arange(32, dtype=np.uint32)) & 1
-    return np.flatnonzero(bits.reshape(NUM_PLANES, 64).T.reshape(-1)).tolist()
+    return np.flatnonzero(bits.reshape(-1, 64)[:, squares].T.reshape(-1)).tolist()

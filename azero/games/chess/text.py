@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any
+from types import ModuleType
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -29,14 +30,39 @@ __all__ = ["START", "ChessBoard", "board_of_fen", "board_of_state", "parse_fen"]
 
 @dataclass(frozen=True)
 class ChessBoard:
-    """One position, for display and notation: made from a state (`board_of_state`) or a FEN
-    (`board_of_fen`); its moves are actions of `moves`."""
+    """One position, for display and notation: made from a state (`of_state`) or a FEN
+    (`board_of_fen`); its moves are actions of `MOVES`.
+
+    Subclasses are boards of other sizes inside the 8x8 one.
+    """
 
     position: ChessPosition
-    """from the mover's side; numpy words uint32[1]"""
-    targets: tuple[ChessSquares, ...]
+    """from the mover's side; numpy words uint32[1]; the en-passant file may be that of any double
+    step"""
     plies: int
     clock: int
+    known_targets: tuple[ChessSquares, ...] | None = None
+    """of its legal moves, if the board was made from a state"""
+
+    NAME: ClassVar[str] = "chess"
+    SIZE: ClassVar[int] = 8
+    MOVES: ClassVar[ModuleType] = moves
+    _play = staticmethod(positions.play)
+
+    @staticmethod
+    def _unpack(frame: list[Any], en_passant: Any) -> ChessPosition:
+        return positions.unpack(frame, en_passant)
+
+    @classmethod
+    def of_state(cls, state: Any) -> Self:
+        """Return the board of one `ChessState`."""
+        frame = np.asarray(state.frames)[0].reshape(-1, 1)
+        known = positions.facts(frame[-1])
+        targets = tuple(
+            ChessSquares(low, high) for low, high in np.asarray(state.targets).reshape(-1, 2, 1)
+        )
+        seen = cls._unpack(list(frame), np.asarray(state.en_passant).reshape(1))
+        return cls(seen, int(known.plies[0]), int(known.clock[0]), targets)
 
     @property
     def is_black(self) -> bool:
@@ -45,44 +71,48 @@ class ChessBoard:
 
     @functools.cached_property
     def pieces(self) -> str:
-        """The letters of the 64 squares from a1, seen from White's side; a dot for an empty one."""
-        return letters_of(self.position, self.is_black, map(self.view, range(64)))
+        """The letters of the squares from a1, seen from White's side; a dot for an empty one."""
+        squares = map(self.wide_square, map(self.view, range(self.SIZE**2)))
+        return letters_of(self.position, self.is_black, squares)
 
     def view(self, square: int) -> int:
         """Convert a square's number between counting from a1 and counting from the mover's side."""
-        return square ^ 56 if self.is_black else square
+        rank, file = divmod(square, self.SIZE)
+        return self.SIZE * (self.SIZE - 1 - rank) + file if self.is_black else square
+
+    @staticmethod
+    def wide_square(square: int) -> int:
+        """Return the square of the 8x8 board that is `square` of this one, from the mover's
+        side."""
+        return square
 
     @functools.cached_property
+    def rules(self) -> legal.ChessLegal:
+        """The legal moves of the position, and check."""
+        return legal.legal(self.position)
+
+    @property
     def is_check(self) -> bool:
         """The side to move is in check."""
-        return bool(legal.legal(self.position).in_check[0])
+        return bool(self.rules.in_check[0])
 
     @functools.cached_property
     def actions(self) -> tuple[int, ...]:
         """The legal actions in ascending order."""
-        return tuple(moves.host_actions(moves.start_squares(self.position, self.targets)))
+        targets = self.known_targets or self.rules.targets
+        return tuple(self.MOVES.host_actions(self.MOVES.start_squares(self.position, targets)))
 
     @functools.cached_property
     def uci(self) -> dict[str, int]:
         """The legal actions by their names in UCI."""
         return {format_uci(self, action): action for action in self.actions}
 
-    def after(self, action: int) -> ChessBoard:
+    def after(self, action: int) -> Self:
         """Return the board after a legal action."""
-        moved, is_progress = positions.play(
-            self.position,
-            moves.decode(np.array([action], np.uint32)),  # type: ignore[arg-type]
-        )
-        return _board(
-            moved, self.plies + 1, 0 if is_progress[0] else min(self.clock + 1, positions.CLOCK_MAX)
-        )
-
-
-def _board(seen: ChessPosition, plies: int, clock: int) -> ChessBoard:
-    known = legal.legal(seen)
-    return ChessBoard(
-        seen._replace(en_passant=known.en_passant), tuple(known.targets), plies, clock
-    )
+        move = self.MOVES.decode(np.array([action], np.uint32))
+        moved, is_progress = self._play(self.position, move)
+        clock = 0 if is_progress[0] else min(self.clock + 1, positions.CLOCK_MAX)
+        return type(self)(moved, self.plies + 1, clock)
 
 
 def board_of_fen(fen: str) -> ChessBoard:
@@ -92,7 +122,7 @@ def board_of_fen(fen: str) -> ChessBoard:
       ValueError: it is not a position of chess; what is wrong is named.
     """
     parsed = parse_fen(fen)
-    return _board(parsed.position, int(parsed.plies[0]), int(parsed.clock[0]))
+    return ChessBoard(parsed.position, int(parsed.plies[0]), int(parsed.clock[0]))
 
 
 def board_of_frame(frame: np.ndarray) -> ChessBoard:
@@ -100,18 +130,10 @@ def board_of_frame(frame: np.ndarray) -> ChessBoard:
     words = frame.reshape(-1, 1)
     known = positions.facts(words[-1])
     seen = positions.unpack(list(words), np.zeros(1, np.uint32))  # type: ignore[arg-type]
-    return _board(seen, int(known.plies[0]), int(known.clock[0]))
+    return ChessBoard(seen, int(known.plies[0]), int(known.clock[0]))
 
 
-def board_of_state(state: Any) -> ChessBoard:
-    """Return the board of one `ChessState`."""
-    frame = np.asarray(state.frames)[0].reshape(-1, 1)
-    known = positions.facts(frame[-1])
-    seen = positions.unpack(list(frame), np.asarray(state.en_passant).reshape(1))  # type: ignore[arg-type]
-    targets = tuple(
-        ChessSquares(low, high) for low, high in np.asarray(state.targets).reshape(-1, 2, 1)
-    )
-    return ChessBoard(seen, targets, int(known.plies[0]), int(known.clock[0]))
+board_of_state = ChessBoard.of_state
 
 
 def format_fen(board: ChessBoard) -> str:
@@ -119,25 +141,26 @@ def format_fen(board: ChessBoard) -> str:
     rights = int(board.position.castling[0])
     rights = (rights >> 2 | rights << 2) & 15 if board.is_black else rights
     castling = "".join(letter for bit, letter in enumerate("KQkq") if rights >> bit & 1) or "-"
-    file = int(board.position.en_passant[0])
+    file = int(board.position.en_passant[0]) and int(board.rules.en_passant[0])
     en_passant = f"{'abcdefgh'[file.bit_length() - 1]}{3 if board.is_black else 6}" if file else "-"
-    return (
-        f"{format_ranks(board.pieces, 8)} {'b' if board.is_black else 'w'} {castling} {en_passant} "
-        f"{board.clock} {board.plies // 2 + 1}"
-    )
+    ranks, side = format_ranks(board.pieces, board.SIZE), "b" if board.is_black else "w"
+    return f"{ranks} {side} {castling} {en_passant} {board.clock} {board.plies // 2 + 1}"
 
 
 def _squares_of(board: ChessBoard, action: int) -> tuple[int, int | None, int]:
     """Return start and end of an action as squares from a1, the end None where it would leave the
     board, and the code of an underpromotion or 0."""
+    moves, size = board.MOVES, board.SIZE
     if not 0 <= action < moves.NUM_ACTIONS:
-        raise ValueError(f"action {action} is not one of chess: 0 to {moves.NUM_ACTIONS - 1}")
+        raise ValueError(
+            f"action {action} is not one of {board.NAME}: 0 to {moves.NUM_ACTIONS - 1}"
+        )
     square, plane = divmod(action, moves.NUM_PLANES)
     files, ranks, promotion = moves.plane_moves()[plane]
-    is_on_board = 0 <= square % 8 + files < 8 and 0 <= square // 8 + ranks < 8
+    is_on_board = 0 <= square % size + files < size and 0 <= square // size + ranks < size
     return (
         board.view(square),
-        board.view(square + 8 * ranks + files) if is_on_board else None,
+        board.view(square + size * ranks + files) if is_on_board else None,
         promotion,
     )
 
@@ -145,7 +168,8 @@ def _squares_of(board: ChessBoard, action: int) -> tuple[int, int | None, int]:
 def _becomes(board: ChessBoard, start: int, end: int, promotion: int) -> int:
     """Return the code of the kind to which a pawn promotes by moving from start to end, 0 if it
     stays a pawn."""
-    if promotion or board.pieces[start].upper() != "P" or end // 8 != (0 if board.is_black else 7):
+    last_rank = 0 if board.is_black else board.SIZE - 1
+    if promotion or board.pieces[start].upper() != "P" or end // board.SIZE != last_rank:
         return promotion
     return positions.QUEEN
 
@@ -154,16 +178,12 @@ def format_uci(board: ChessBoard, action: int) -> str:
     """Return a move in UCI notation: e2e4, e7e8q, e1g1 for castling. An action that would leave the
     board is "a1 by -1+2" (files, ranks)."""
     start, end, promotion = _squares_of(board, action)
+    name = square_name(start, board.SIZE)
     if end is None:
-        files, ranks, _ = moves.plane_moves()[action % moves.NUM_PLANES]
-        return (
-            f"{square_name(start)} by {files:+d}{ranks:+d}{LETTERS[promotion].lower().strip('.')}"
-        )
-    return (
-        square_name(start)
-        + square_name(end)
-        + LETTERS[_becomes(board, start, end, promotion)].lower().strip(".")
-    )
+        files, ranks, _ = board.MOVES.plane_moves()[action % board.MOVES.NUM_PLANES]
+        return f"{name} by {files:+d}{ranks:+d}{LETTERS[promotion].lower().strip('.')}"
+    becomes = _becomes(board, start, end, promotion)
+    return name + square_name(end, board.SIZE) + LETTERS[becomes].lower().strip(".")
 
 
 def format_san(board: ChessBoard, action: int) -> str:
@@ -261,4 +281,4 @@ def _san_candidates(board: ChessBoard, san: str) -> list[int]:
 
 def format_diagram(board: ChessBoard) -> str:
     """Return the board from White's side with coordinates, and the FEN below it."""
-    return "\n".join([*diagram_rows(board.pieces, 8), format_fen(board)])
+    return "\n".join([*diagram_rows(board.pieces, board.SIZE), format_fen(board)])

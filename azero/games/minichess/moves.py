@@ -14,16 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from azero.games.bits import batch_first
 from azero.games.chess import moves as chess_moves
 from azero.games.chess.position import ChessMove, ChessPosition
 from azero.games.chess.squares import ChessSquares
 from azero.games.compass import spread
-from azero.games.minichess.board import FIRST_RANK, NUM_SQUARES, SIZE, block_unused_squares
+from azero.games.minichess.board import (
+    FIRST_RANK,
+    NUM_SQUARES,
+    SIZE,
+    block_unused_squares,
+    wide_square,
+)
 from azero.types import Array
 
 DISTANCES = SIZE - 1
@@ -41,6 +44,13 @@ def wide_planes() -> list[int]:
     """Return for each plane the corresponding plane of chess."""
     queens = [7 * direction + distance for direction in range(8) for distance in range(DISTANCES)]
     return queens + list(range(chess_moves.KNIGHT_PLANES, chess_moves.NUM_PLANES))
+
+
+def plane_moves() -> list[tuple[int, int, int]]:
+    """Return for each plane how many files and ranks a piece moves, and the code of the kind for an
+    underpromotion, else 0."""
+    planes = chess_moves.plane_moves()
+    return [planes[index] for index in wide_planes()]
 
 
 def decode(action: Array) -> ChessMove:
@@ -65,20 +75,10 @@ def start_squares(position: ChessPosition, targets: Sequence[ChessSquares]) -> l
 
 def action_mask(planes: Sequence[ChessSquares]) -> Array:
     """Return bool[B, 1225] of the 49 sets of `start_squares`, words uint32[B]."""
-    words = jnp.stack([squares.low for squares in planes] + [squares.high for squares in planes])
-    words = batch_first(jax.lax.optimization_barrier(words))
-    chunks = []
-    for rank in range(FIRST_RANK, 8):
-        half = words[:, None, NUM_PLANES * (rank // 4) : NUM_PLANES * (rank // 4 + 1)]
-        shifts = jnp.arange(SIZE, dtype=jnp.uint32).reshape(1, SIZE, 1) + np.uint32(8 * (rank % 4))
-        chunks.append((half >> shifts).astype(jnp.uint8) & 1 != 0)
-    return jax.lax.optimization_barrier(jnp.concatenate(chunks, axis=1)).reshape(-1, NUM_ACTIONS)
+    return chess_moves.action_mask(planes, range(8 * FIRST_RANK, 64, 8), SIZE)
 
 
 def host_actions(planes: Sequence[ChessSquares]) -> list[int]:
     """Return the legal actions, in ascending order, of the 49 sets of one position, words numpy
     uint32[1]."""
-    words = np.array([[int(squares.low[0]), int(squares.high[0])] for squares in planes], np.uint32)
-    bits = (words[:, :, None] >> np.arange(32, dtype=np.uint32)) & 1
-    board = bits.reshape(NUM_PLANES, 8, 8)[:, FIRST_RANK:, :SIZE]
-    return np.flatnonzero(board.reshape(NUM_PLANES, NUM_SQUARES).T.reshape(-1)).tolist()
+    return chess_moves.host_actions(planes, [wide_square(square) for square in range(NUM_SQUARES)])
