@@ -37,13 +37,45 @@ class WithHistory(IdentityOnly, abc.ABC):
     `encoding` and `text` and of a state only `frames` uint32[8, F], newest first, and `ending`
     int32[], 0 until the game is over."""
 
+    max_moves: int
     history: int
     num_frames: ClassVar[int] = NUM_FRAMES
     board_shape: ClassVar[tuple[int, int]]
     REVERSED_AXES: ClassVar[tuple[int, ...]] = (0, 1)
     """Axes of the planes that the other side sees in the opposite order: ranks and files."""
+    MOST_MOVES: ClassVar[int]
+    """Largest `max_moves`."""
+    NOTATION: ClassVar[str]
+    """fen or sfen; the field of this name is the start position."""
     ENCODING: ClassVar[Encoding]
     TEXT: ClassVar[ModuleType]
+
+    def __post_init__(self) -> None:
+        """Check the options.
+
+        Raises:
+          ValueError: an option is out of range, or the start is not a position; it is quoted with
+            what is allowed.
+        """
+        check_count("max_moves", self.max_moves, self.MOST_MOVES)
+        check_count("history", self.history, NUM_FRAMES)
+        getattr(self.TEXT, f"parse_{self.NOTATION}")(self._start)
+
+    @property
+    def _start(self) -> str:
+        return str(getattr(self, self.NOTATION))
+
+    def init(self) -> PyTree:
+        """Return the start position, by default the usual one."""
+        return self.from_position(self._start)
+
+    def from_position(self, line: str) -> PyTree:
+        """Return a game that starts from a position in FEN or SFEN. Host side.
+
+        Raises:
+          ValueError: it is not a position of the game; what is wrong is named.
+        """
+        return jax.tree.map(jnp.asarray, _host_state(self, line))
 
     @abc.abstractmethod
     def from_positions(self, lines: Sequence[str]) -> PyTree:
@@ -99,11 +131,6 @@ class WithHistory(IdentityOnly, abc.ABC):
 @functools.cache
 def _host_state(game: WithHistory, line: str) -> PyTree:
     return jax.tree.map(lambda leaf: leaf[0], game.from_positions([line]))
-
-
-def first_state(game: WithHistory, line: str) -> PyTree:
-    """Return the state of one position of `WithHistory.from_positions`."""
-    return jax.tree.map(jnp.asarray, _host_state(game, line))
 
 
 def check_count(name: str, count: int, most: int) -> None:

@@ -17,14 +17,12 @@ from flax import struct
 from azero.games.animal_shogi import encoding, legal, moves, position, text
 from azero.games.animal_shogi.squares import BOARD, FILES, RANKS
 from azero.games.compass import spread
-from azero.games.history import NUM_FRAMES, Encoding, WithHistory, check_count, first_state
+from azero.games.history import NUM_FRAMES, Encoding, WithHistory
 from azero.games.positions import join
 from azero.types import Array
 
 MAX_MOVES = 256
 """Longest game, counted in moves of either side (Pgx, animal_shogi: MAX_TERMINATION_STEPS)."""
-MOST_MOVES = 4096
-"""Largest `max_moves`: a state keeps eight bytes for each move."""
 TREE_KEYS = 32
 """Positions that the state of a search tree keeps."""
 THREEFOLD = 3
@@ -86,38 +84,13 @@ class AnimalShogi(WithHistory):
     board_shape: ClassVar[tuple[int, int]] = (RANKS, FILES)
     ENCODING: ClassVar[Encoding] = encoding
     TEXT: ClassVar[ModuleType] = text
+    MOST_MOVES: ClassVar[int] = 4096
+    """A state keeps eight bytes for each move."""
+    NOTATION: ClassVar[str] = "sfen"
     frame_words: ClassVar[int] = position.FRAME_WORDS
 
-    def __post_init__(self) -> None:
-        """Check the options.
-
-        Raises:
-          ValueError: an option is out of range, or `sfen` is not a position; it is quoted with what
-            is allowed.
-        """
-        check_count("max_moves", self.max_moves, MOST_MOVES)
-        check_count("history", self.history, NUM_FRAMES)
-        text.parse_sfen(self.sfen)
-
-    def init(self) -> AnimalShogiState:
-        """Return the position that `sfen` describes, by default the start of the game."""
-        return self.from_sfen(self.sfen)
-
-    def from_sfen(self, position_sfen: str) -> AnimalShogiState:
-        """Return a game that starts from a position in SFEN with four ranks. Host side.
-
-        Raises:
-          ValueError: it is not a position of animal shogi; what is wrong is named.
-        """
-        return first_state(self, position_sfen)
-
     def from_positions(self, lines: Sequence[str]) -> AnimalShogiState:
-        """Return games that start from positions in SFEN with four ranks, as numpy arrays [P, ...].
-        Host side.
-
-        Raises:
-          ValueError: a line is not a position of animal shogi; what is wrong is named.
-        """
+        """See `WithHistory`; the notation is SFEN with four ranks."""
         return _host_states(lines, self.max_moves)
 
     def step(self, state: AnimalShogiState, action: Array) -> AnimalShogiState:

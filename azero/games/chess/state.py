@@ -19,7 +19,7 @@ from azero.games.chess.fen import MAX_FULL_MOVES
 from azero.games.chess.position import ChessPosition
 from azero.games.chess.squares import ChessSquares
 from azero.games.compass import spread
-from azero.games.history import NUM_FRAMES, WithHistory, check_count, first_state, with_facts
+from azero.games.history import NUM_FRAMES, WithHistory, with_facts
 from azero.games.positions import join
 from azero.types import Array
 
@@ -72,23 +72,11 @@ class Surveyed(struct.PyTreeNode):
 
 
 class ChessGame(WithHistory):
-    """The part of the Game contract that chess and minichess share; player 0 is White. Both are
-    frozen dataclasses with the fields named here."""
+    """The part of the Game contract that chess and minichess share; player 0 is White."""
 
-    max_moves: int
-    fen: str
+    MOST_MOVES: ClassVar[int] = MAX_FULL_MOVES
+    NOTATION: ClassVar[str] = "fen"
     REVERSED_AXES: ClassVar[tuple[int, ...]] = (0,)
-
-    def __post_init__(self) -> None:
-        """Check the options.
-
-        Raises:
-          ValueError: an option is out of range, or `fen` is not a position; it is quoted with what
-            is allowed.
-        """
-        check_count("max_moves", self.max_moves, MAX_FULL_MOVES)
-        check_count("history", self.history, NUM_FRAMES)
-        self.TEXT.parse_fen(self.fen)
 
     @staticmethod
     @abc.abstractmethod
@@ -103,18 +91,6 @@ class ChessGame(WithHistory):
         parsed = join([self.TEXT.parse_fen(fen) for fen in lines])
         surveyed = self.survey(parsed.position, parsed.plies, parsed.clock)
         return _states_of(*surveyed, parsed.clock)
-
-    def init(self) -> ChessState:
-        """Return the position that `fen` describes, by default the start of the game."""
-        return self.from_fen(self.fen)
-
-    def from_fen(self, fen: str) -> ChessState:
-        """Return a game that starts from a position in Forsyth-Edwards notation. Host side.
-
-        Raises:
-          ValueError: it is not a position of the game; what is wrong is named.
-        """
-        return first_state(self, fen)
 
     def to_play(self, state: ChessState) -> Array:
         """Return int32[]: 0 for White, 1 for Black."""

@@ -21,7 +21,6 @@ from azero.games.history import (
     Encoding,
     WithHistory,
     check_count,
-    first_state,
     with_facts,
 )
 from azero.games.shogi import encoding, entering, legal, moves, position, sfen, text
@@ -126,43 +125,22 @@ class Shogi(WithHistory):
     board_shape: ClassVar[tuple[int, int]] = (9, 9)
     ENCODING: ClassVar[Encoding] = encoding
     TEXT: ClassVar[ModuleType] = text
+    MOST_MOVES: ClassVar[int] = MOST_MOVES
+    NOTATION: ClassVar[str] = "sfen"
     frame_words: ClassVar[int] = position.FRAME_WORDS
 
     def __post_init__(self) -> None:
-        """Check the options.
-
-        Raises:
-          ValueError: an option is out of range, or `sfen` is not a position; it is quoted with what
-            is allowed.
-        """
-        check_count("max_moves", self.max_moves, MOST_MOVES)
+        """Check the options; see `WithHistory`."""
         check_count("repetition_moves", self.repetition_moves, MOST_MOVES)
-        check_count("history", self.history, NUM_FRAMES)
-        sfen.parse_sfen(self.sfen)
+        super().__post_init__()
 
     @property
     def num_codes(self) -> int:
         """Positions that the state of a game keeps."""
         return min(self.repetition_moves, self.max_moves)
 
-    def init(self) -> ShogiState:
-        """Return the position that `sfen` describes, by default the start of the game."""
-        return self.from_sfen(self.sfen)
-
-    def from_sfen(self, position_sfen: str) -> ShogiState:
-        """Return a game that starts from a position in SFEN. Host side.
-
-        Raises:
-          ValueError: it is not a position of shogi; what is wrong is named.
-        """
-        return first_state(self, position_sfen)
-
     def from_positions(self, lines: Sequence[str]) -> ShogiState:
-        """Return games that start from positions in SFEN, as numpy arrays [P, ...]. Host side.
-
-        Raises:
-          ValueError: a line is not a position of shogi; what is wrong is named.
-        """
+        """See `WithHistory`; the notation is SFEN."""
         return _host_states(lines, self.num_codes, self.entering_king)
 
     def step(self, state: ShogiState, action: Array) -> ShogiState:
