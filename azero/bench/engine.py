@@ -28,12 +28,7 @@ from azero.networks.settings import NetworkConfig, ResNetConfig
 from azero.players.player import Position
 from azero.players.thinking import Limits
 from azero.players.tree_player import TreePlayer
-from azero.search.leaf import (
-    SymmetryLeafFn,
-    ignore_symmetry,
-    outside_leaf,
-    symmetry_network_leaf,
-)
+from azero.search.leaf import SymmetryLeafFn, ignore_symmetry, outside_leaf, symmetry_network_leaf
 from azero.search.search import LeafFn
 from azero.search.single.evaluator import Evaluator
 from azero.search.single.packed import PackedRules, states_of

@@ -18,11 +18,7 @@ EXPERIMENT = Experiment(
         _PLAIN,
         game=MinichessConfig(max_moves=100, history=1),
         network=PooledConfig(
-            blocks=6,
-            filters=32,
-            value_hidden=64,
-            train_dtype="float32",
-            inference_dtype="float32",
+            blocks=6, filters=32, value_hidden=64, train_dtype="float32", inference_dtype="float32"
         ),
         selfplay=dataclasses.replace(
             _PLAIN.selfplay,

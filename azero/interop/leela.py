@@ -19,13 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from azero.games.go.settings import GoConfig
-from azero.interop.leela_file import (
-    NUM_PLANES,
-    Layout,
-    read_layout,
-    read_numbers,
-    write_numbers,
-)
+from azero.interop.leela_file import NUM_PLANES, Layout, read_layout, read_numbers, write_numbers
 from azero.networks.settings import ResNetConfig
 from azero.search.settings import PuctConfig
 from azero.settings import Config
@@ -82,11 +76,7 @@ def read_leela(path: Path) -> tuple[PyTree, Config]:
         "policy": {"conv": policy, "logits": {n: _turned_moves(a) for n, a in logits.items()}},
         "value": {"conv": value, "hidden": hidden, "value": last},
     }
-    stats = {
-        "tower": tower_stats,
-        "policy": {"conv": policy_stats},
-        "value": {"conv": value_stats},
-    }
+    stats = {"tower": tower_stats, "policy": {"conv": policy_stats}, "value": {"conv": value_stats}}
     return {"params": params, "batch_stats": stats}, _settings(layout)
 
 

@@ -17,11 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from azero.networks.minimal_filtering import (
-    apply_tiles,
-    gradient_tiles,
-    prepare_tiles,
-)
+from azero.networks.minimal_filtering import apply_tiles, gradient_tiles, prepare_tiles
 from azero.types import Array
 
 PART_BYTES = 256 << 10

@@ -41,13 +41,7 @@ from azero.selfplay.selfplay import to_host
 from azero.selfplay.targets import policy_room
 from azero.selfplay.trajectory import Assembler, Games
 from azero.settings import Config
-from azero.train.boards import (
-    carry_of,
-    check_boards,
-    draw_size,
-    on_other_boards,
-    part_of_board,
-)
+from azero.train.boards import carry_of, check_boards, draw_size, on_other_boards, part_of_board
 from azero.train.estimate import positions_per_iteration
 from azero.train.events import (
     Evaluated,

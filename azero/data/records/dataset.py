@@ -17,14 +17,7 @@ from azero.data.records.filters import Filters, Fractions
 from azero.data.records.recorded import SLOTS
 from azero.data.replay import Replay
 from azero.data.settings import ReplayConfig
-from azero.data.shard import (
-    Positions,
-    pack_games,
-    read_shard,
-    row_dtype,
-    shard_path,
-    with_margin,
-)
+from azero.data.shard import Positions, pack_games, read_shard, row_dtype, shard_path, with_margin
 from azero.games.game import Game
 from azero.selfplay.targets import policy_room
 from azero.selfplay.trajectory import Games, HostArray

@@ -11,13 +11,7 @@ from rich.console import Console
 
 from azero.config import check_range
 from azero.console.progress import Progress
-from azero.console.tables import (
-    count_of,
-    format_bytes,
-    format_count,
-    format_duration,
-    make_table,
-)
+from azero.console.tables import count_of, format_bytes, format_count, format_duration, make_table
 from azero.console.terminal import make_console
 from azero.data.directory_lock import hold
 from azero.data.records.dataset import Dataset

@@ -36,10 +36,7 @@ class Line(NamedTuple):
 
 
 def replay(
-    game: Game,
-    fitting: Fitting,
-    starts: Sequence[str],
-    codes: Sequence[Sequence[tuple[int, ...]]],
+    game: Game, fitting: Fitting, starts: Sequence[str], codes: Sequence[Sequence[tuple[int, ...]]]
 ) -> list[Line]:
     """Return up to GROUP games from positions in FEN or SFEN, each up to its end by the rules, or
     before the first move whose code does not fit exactly one legal action. A game has at least one

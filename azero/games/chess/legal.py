@@ -14,14 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from azero.games.chess.position import KING, KNIGHT, PAWN, ChessPosition
-from azero.games.chess.squares import (
-    KNIGHT_JUMPS,
-    ChessSquares,
-    constant,
-    fill,
-    step,
-    steps,
-)
+from azero.games.chess.squares import KNIGHT_JUMPS, ChessSquares, constant, fill, step, steps
 from azero.games.compass import (
     COMPASS,
     NE,

@@ -12,14 +12,7 @@ import numpy as np
 
 from azero.games.chess import legal, moves
 from azero.games.chess import position as positions
-from azero.games.chess.fen import (
-    LETTERS,
-    START,
-    letters_of,
-    parse_fen,
-    parse_square,
-    square_name,
-)
+from azero.games.chess.fen import LETTERS, START, letters_of, parse_fen, parse_square, square_name
 from azero.games.chess.position import ChessPosition
 from azero.games.chess.san import SAN, plain_san
 from azero.games.chess.squares import ChessSquares

@@ -24,14 +24,7 @@ from azero.games.compass import (
 from azero.games.shogi.pawn_mate import mating_square
 from azero.games.shogi.position import HAND_KINDS, KNIGHT, LANCE, PAWN, ShogiPosition, hand_count
 from azero.games.shogi.reach import Lines, Pieces, lines_of, near_attackers, near_attacks, pieces_of
-from azero.games.shogi.squares import (
-    KNIGHT_JUMPS,
-    ShogiSquares,
-    fill,
-    ranks,
-    step,
-    whole_files,
-)
+from azero.games.shogi.squares import KNIGHT_JUMPS, ShogiSquares, fill, ranks, step, whole_files
 from azero.types import Array
 
 NUM_TARGETS = 12
@@ -83,12 +76,7 @@ def _checks_and_pins(
 ) -> ChecksAndPins[ShogiSquares]:
     sliders = [other.sliders[opposite(direction)] for direction in range(8)]
     return find_checks_and_pins(
-        position.own,
-        lines,
-        sliders,
-        near_attacks(other),
-        near_attackers(own.king, other),
-        ranks(0),
+        position.own, lines, sliders, near_attacks(other), near_attackers(own.king, other), ranks(0)
     )
 
 

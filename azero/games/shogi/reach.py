@@ -11,14 +11,7 @@ from typing import NamedTuple
 
 from azero.games.compass import COMPASS, NE, Direction, E, N, S, compute_once, opposite, union
 from azero.games.shogi.position import GOLD, KING, KNIGHT, LANCE, PAWN, SILVER, ShogiPosition
-from azero.games.shogi.squares import (
-    KNIGHT_JUMPS,
-    ShogiSquares,
-    fill,
-    layer,
-    step,
-    steps,
-)
+from azero.games.shogi.squares import KNIGHT_JUMPS, ShogiSquares, fill, layer, step, steps
 
 
 class Pieces(NamedTuple):

@@ -16,13 +16,7 @@ from flax import struct
 
 from azero.games.batching import batch_native
 from azero.games.compass import spread
-from azero.games.history import (
-    NUM_FRAMES,
-    Encoding,
-    WithHistory,
-    check_count,
-    with_facts,
-)
+from azero.games.history import NUM_FRAMES, Encoding, WithHistory, check_count, with_facts
 from azero.games.shogi import encoding, entering, legal, moves, position, sfen, text
 from azero.games.shogi.squares import ShogiSquares, ranks
 from azero.types import Array

@@ -86,14 +86,7 @@ def make_ask(
     implicit symmetry ensemble); the tree policy needs none.
     """
     evaluator = Evaluator(
-        game,
-        leaf,
-        params,
-        batch=batch,
-        symmetry="none",
-        cache_size=0,
-        seed=seed,
-        smallest=smallest,
+        game, leaf, params, batch=batch, symmetry="none", cache_size=0, seed=seed, smallest=smallest
     )
     random, num_symmetries = (
         np.random.default_rng(seed),

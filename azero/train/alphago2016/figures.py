@@ -69,9 +69,7 @@ def measure_strength(context: StageContext) -> Outcome:
         for index, kind in enumerate(("policy alone", "policy in the search"))
     ]
     chart = Chart(
-        "Score against the policy of `policy`, %",
-        series,
-        "moves of held-out games predicted, %",
+        "Score against the policy of `policy`, %", series, "moves of held-out games predicted, %"
     )
     settings = context.settings.matches
     note = f"{settings.visits} rollouts a move, a node after {settings.threshold}"
