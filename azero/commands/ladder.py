@@ -13,7 +13,7 @@ from azero.match.directory import directory_name, read_match_games, read_players
 from azero.match.elo import difference_text
 from azero.match.games import summarise
 from azero.match.matches import AbsentPlayerError, play_match
-from azero.match.request import LadderRequest, MatchRequest
+from azero.match.request import LadderRequest, MatchRequest, match_of
 from azero.match.sides import check_players
 from azero.players.program import find_program
 from azero.players.program_specs import ProgramSpec
@@ -75,14 +75,8 @@ def climb(request: LadderRequest, console: Console | None = None) -> list[tuple[
 
 
 def _match(request: LadderRequest, rung: Rung) -> MatchRequest:
-    names = ("games", "komi", "size", "temperature_moves", "seed", "timeout", "workers")
-    return MatchRequest(
-        request.player,
-        rung.player,
-        second_name=rung.name,
-        out=request.out / directory_name(rung.name),
-        **{name: getattr(request, name) for name in names},
-    )
+    out = request.out / directory_name(rung.name)
+    return match_of(request, request.player, rung.player, second_name=rung.name, out=out)
 
 
 def _rungs(request: LadderRequest) -> list[Rung]:

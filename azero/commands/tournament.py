@@ -12,23 +12,9 @@ from azero.console.terminal import make_console
 from azero.match.directory import directory_name, read_players
 from azero.match.elo import EloFit
 from azero.match.matches import AbsentPlayerError, play_match
-from azero.match.request import MatchRequest, TournamentRequest
+from azero.match.request import TournamentRequest, match_of
 from azero.match.sides import match_rules, read_sides
 from azero.report.ratings import rate
-
-_SHARED = (
-    "games",
-    "komi",
-    "size",
-    "suicide",
-    "random_plies",
-    "temperature_moves",
-    "clock",
-    "seed",
-    "timeout",
-    "workers",
-)
-"""Settings of each match."""
 
 
 def play_tournament(request: TournamentRequest, console: Console | None = None) -> EloFit:
@@ -52,15 +38,14 @@ def play_tournament(request: TournamentRequest, console: Console | None = None) 
         raise ValueError(f"--anchor {request.anchor}: the players are called {', '.join(players)}")
     pairs = list(itertools.combinations(players, 2))
     directories = [request.out / directory_name(first, second) for first, second in pairs]
-    shared = {name: getattr(request, name) for name in _SHARED}
     matches = [
-        MatchRequest(
+        match_of(
+            request,
             players[first],
             players[second],
             first_name=first,
             second_name=second,
             out=directory,
-            **shared,
         )
         for (first, second), directory in zip(pairs, directories, strict=True)
     ]

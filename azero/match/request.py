@@ -162,6 +162,14 @@ class MatchRequest:
         return facts
 
 
+def match_of(request: Any, first: str, second: str, **settings: Any) -> MatchRequest:
+    """Return a match of two players with `settings`, and with those that `request` has under the
+    same names."""
+    names = {field.name for field in dataclasses.fields(MatchRequest)} & vars(request).keys()
+    shared = {name: getattr(request, name) for name in names}
+    return MatchRequest(first, second, **(shared | settings))
+
+
 @dataclass(frozen=True)
 class LadderRequest:
     """Play fixed public opponents at fixed settings and print the score against each, as a table

@@ -27,7 +27,7 @@ from azero.data.directory_lock import hold
 from azero.data.rows import Row, RowFile, read_rows, to_plain, write_atomically
 from azero.match.directory import MATCH, read_match
 from azero.match.matches import play_match
-from azero.match.request import MatchRequest
+from azero.match.request import MatchRequest, match_of
 from azero.match.score import NORMAL_95, MatchResult, Tally
 from azero.match.sides import check_players
 from azero.match.tuning.optimiser import Observation, Posterior, check_installed, elo_of, propose
@@ -241,8 +241,8 @@ def _tally(row: Row) -> Tally:
 def _match(
     request: TuneRequest, player: str, names: tuple[str, str], games: int, seed: int, out: Path
 ) -> MatchRequest:
-    shared = ("temperature_moves", "komi", "size", "clock", "timeout", "workers")
-    return MatchRequest(
+    return match_of(
+        request,
         player,
         request.against or request.player,
         games=games,
@@ -251,7 +251,6 @@ def _match(
         random_plies=request.random_plies or None,
         seed=request.seed + seed,
         out=out,
-        **{name: getattr(request, name) for name in shared},
     )
 
 
