@@ -169,8 +169,7 @@ def _record(fields: dict) -> Record:
 
 def markdown(records: Sequence[Record]) -> str:
     """Return a table per kind of device, with the command for each figure, followed by parts not
-    measured and why.
-    """
+    measured and why."""
     parts = []
     for device in dict.fromkeys(record.device for record in records):
         mine = [record for record in records if record.device == device]

@@ -1,6 +1,5 @@
 """Speed of the rules: random play with the legal mask at every step and automatic restart, compared
-with other engines in the same run.
-"""
+with other engines in the same run."""
 
 from __future__ import annotations
 

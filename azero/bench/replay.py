@@ -162,8 +162,7 @@ def random_chunk(
 
 def _assemble(chunks: list[Step[HostArray]], positions: int) -> tuple[float, list[Games]]:
     """Feed chunks until the given number of positions is finished; return the CPU seconds and the
-    games.
-    """
+    games."""
     assembler, count, turn = Assembler(_CHUNK[1]), 0, 0
     finished: list[Games] = []
     started = time.process_time()

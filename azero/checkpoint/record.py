@@ -41,12 +41,10 @@ games keep the reward that they were played with), and the network may be comput
 """
 _SWITCHES = ("game.start_positions", "learner.average_decay")
 """Settings that may change, but not from None or to it: the run has its own copy of the positions,
-wherever the file is now, and a state with a mean of the parameters has arrays for it.
-"""
+wherever the file is now, and a state with a mean of the parameters has arrays for it."""
 _TARGETS = tuple(f"learner.{name}" for name in AUXILIARY_TARGETS)
 """Settings that may change, but not all of them to 0 or from it: the games of the window are stored
-with these targets or without them.
-"""
+with these targets or without them."""
 
 
 class CheckpointError(ValueError):

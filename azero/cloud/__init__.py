@@ -1,3 +1,2 @@
 """Cloud TPU machines through gcloud: request one, install azero on it, start an experiment, watch
-it, delete the machine.
-"""
+it, delete the machine."""

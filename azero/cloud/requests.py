@@ -1,6 +1,5 @@
 """The arguments of `azero tpu`. No heavy imports here, because every start of the command line
-reads it.
-"""
+reads it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """`azero eval accuracy`: how well networks predict recorded games, compared with the published
-figures.
-"""
+figures."""
 
 from __future__ import annotations
 

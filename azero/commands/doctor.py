@@ -1,6 +1,5 @@
 """`azero doctor`: a machine's devices, the resources an experiment needs on it, and problems
-found.
-"""
+found."""
 
 from __future__ import annotations
 

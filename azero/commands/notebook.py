@@ -1,6 +1,5 @@
 """Experiments in a notebook: a run in a separate process with live curves, and a game against the
-result.
-"""
+result."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Progress output: a live bar on a terminal, plain lines elsewhere, and never ten silent
-seconds.
-"""
+seconds."""
 
 from __future__ import annotations
 

@@ -43,8 +43,7 @@ _AUXILIARY: list[tuple[Any, ...]] = [
 
 def row_dtype(frame_words: int, has_auxiliary: bool = False) -> np.dtype[Any]:
     """Return the layout of one position, a multiple of 4 bytes with the frame first. With
-    `has_auxiliary` it also has the targets of auxiliary heads.
-    """
+    `has_auxiliary` it also has the targets of auxiliary heads."""
     fields: list[tuple[Any, ...]] = [
         ("frame", "<u4", (frame_words,)),
         # index of the first word of the policy target among those of the shard

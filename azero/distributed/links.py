@@ -166,8 +166,7 @@ def send(connection: socket.socket, message: Message) -> None:
 
 def receive(connection: socket.socket, seconds: float) -> Message | None:
     """Return the next message, or None if there is none in time; {} if the connection ends or the
-    data is not a message.
-    """
+    data is not a message."""
     buffer = bytearray()
     end = time.monotonic() + seconds
     while time.monotonic() < end:

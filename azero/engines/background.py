@@ -1,6 +1,5 @@
 """An engine's background work: importing JAX, loading a network and compiling, each in its own
-thread.
-"""
+thread."""
 
 from __future__ import annotations
 

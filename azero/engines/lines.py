@@ -1,6 +1,5 @@
 """Protocol lines in and out: a separate thread reads the input, so that a search can see that a
-line waits.
-"""
+line waits."""
 
 from __future__ import annotations
 

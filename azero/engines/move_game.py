@@ -1,6 +1,5 @@
 """A game of chess or shogi as the protocols send it: the start position and all moves, before every
-search.
-"""
+search."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Matches between any two players: networks on the devices, many games at once; programs with one
-process per game, several games at once.
-"""
+process per game, several games at once."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """How the games of a match start: with openings from game collections, from lines of moves, or at
-random; or from given positions.
-"""
+random; or from given positions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """The games of a match as standard records, with the players' values and variations: SGF for Go,
-PGN for chess, CSA for shogi.
-"""
+PGN for chess, CSA for shogi."""
 
 from __future__ import annotations
 

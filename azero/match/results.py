@@ -144,8 +144,7 @@ def _of_run(directory: Path) -> list[MatchOutcome]:
 
 def with_clear_names(matches: Sequence[MatchOutcome]) -> list[MatchOutcome]:
     """Replace ambiguous player names by full descriptions: two levels of one program are two
-    players.
-    """
+    players."""
     meanings: dict[str, set[str]] = {}
     for match in matches:
         for name, player in zip(match.names, match.players, strict=True):

@@ -1,6 +1,5 @@
 """The result of a match in numbers: wins, draws and losses by colour, and the score's confidence
-interval.
-"""
+interval."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """AlphaGo of 2016 as a player: the directories of its four networks, and the search that uses
-them.
-"""
+them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """The searches of a network player: that of its run's matches, the tuned engine search, or a
-paper's rule, each with one name against every opponent.
-"""
+paper's rule, each with one name against every opponent."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Input and output of a player that searches one position at a time: limits in, an analysis out,
-for engines, matches and reviews.
-"""
+for engines, matches and reviews."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """The page of a multi-stage experiment: results of each stage, compared with the paper's
-figures.
-"""
+figures."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Going back to an earlier checkpoint of a run, and the advice to do so when learning has
-diverged.
-"""
+diverged."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """The input of every GTP command: its words, the game, the settings, and a way to send partial
-answers.
-"""
+answers."""
 
 from __future__ import annotations
 

@@ -203,8 +203,7 @@ class AnalysisEngine(ServedGame["GoGame"]):
 
     def _send_error(self, name: str, error: Exception) -> None:
         """Report what is wrong with the query `name`; for an unexpected error the traceback goes to
-        standard error.
-        """
+        standard error."""
         if isinstance(error, QueryError):
             self._send({"error": str(error), "field": error.field, "id": name})
         elif isinstance(error, StartError):

@@ -1,6 +1,5 @@
 """A game against the network in a notebook: a board whose points are buttons, and the terminal's
-commands.
-"""
+commands."""
 
 from __future__ import annotations
 

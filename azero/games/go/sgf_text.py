@@ -165,8 +165,7 @@ def escape(text: str) -> str:
 
 def unescape(value: str) -> str:
     """Return the text of a raw property value: an escaped line break is removed, any other escaped
-    character stands for itself.
-    """
+    character stands for itself."""
     if "\\" in value:
         value = re.sub(
             r"\\(\r\n|\n\r|.)",

@@ -1,6 +1,5 @@
 """The value networks of AlphaGo Lee: each learns from games of the whole player with the one before
-(AGZ methods, 'AlphaGo versions').
-"""
+(AGZ methods, 'AlphaGo versions')."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """The measuring stages of AlphaGo of 2016: predictions, matches, value errors, and networks for
-comparison.
-"""
+comparison."""
 
 from __future__ import annotations
 

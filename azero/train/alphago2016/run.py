@@ -1,6 +1,5 @@
 """Running AlphaGo of 2016 from records to a player: its stages in order, each resumable, none
-repeated.
-"""
+repeated."""
 
 from __future__ import annotations
 

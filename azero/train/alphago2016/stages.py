@@ -1,6 +1,5 @@
 """The stages of AlphaGo of 2016 that make its networks, each a run or a data set in its own
-directory.
-"""
+directory."""
 
 from __future__ import annotations
 

@@ -123,8 +123,7 @@ def _kept_shares(board: np.ndarray, ownership: np.ndarray) -> np.ndarray:
 
 def _divide_large_regions(board: np.ndarray, kept: np.ndarray, dead: np.ndarray) -> None:
     """Mark in `dead` the weakest chains next to large neutral regions: one such stone would
-    otherwise cost a side its whole territory.
-    """
+    otherwise cost a side its whole territory."""
     chain_of = {point: chain for chain, _ in setup.chains(board) for point in chain}
     while (
         weakest := _weakest_next_to_neutral(np.where(dead, 0, board).astype(np.int8), kept)
@@ -216,8 +215,7 @@ def area_of(board: np.ndarray) -> np.ndarray:
 
 def _seki(board: np.ndarray, area: np.ndarray) -> np.ndarray:
     """Return bool[H, W]: stones of groups (chains joined by their territory) that touch neutral
-    points and have fewer than two points of territory.
-    """
+    points and have fewer than two points of territory."""
     seki = np.zeros(board.shape, bool)
     for group, _ in setup.chains(area):
         touches_neutral = any(area[point] == 0 for point in _border(group, board.shape))
