@@ -207,7 +207,7 @@ def table(results: list[EngineResult], title: str) -> Table:
     return make_table(title, (*columns, "positions a call"), rows, num_left=0)
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: list[str]) -> None:
     """Print the table of `run`; `--help` lists the arguments."""
     meshes.split_cpu()
     chosen = tyro.cli(EngineArguments, args=arguments)
@@ -233,7 +233,3 @@ def main(arguments: list[str] | None = None) -> None:
         console.print(
             table(results, f"{shape} ({BACKENDS[chosen.against]}, CPU), {chosen.visits} visits")
         )
-
-
-if __name__ == "__main__":
-    main()

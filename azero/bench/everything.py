@@ -193,7 +193,7 @@ def markdown(records: Sequence[Record]) -> str:
     return "\n\n".join(parts)
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: list[str]) -> None:
     """Print the figures of `run`; exit status 1 if a part failed."""
     chosen = tyro.cli(EverythingArguments, args=arguments)
     console = make_console(stderr=True)
@@ -207,7 +207,3 @@ def main(arguments: list[str] | None = None) -> None:
             )
     if any(record.status == "failed" for record in records):
         sys.exit(1)
-
-
-if __name__ == "__main__":
-    main()

@@ -267,7 +267,7 @@ def tree_bytes(contest: Contest) -> int:
 
 
 def _print(rows: list[dict[str, Any]], against: str | None) -> None:
-    command = "python -m azero.bench.games" + (f" --against {against}" if against else "")
+    command = "azero bench games" + (f" --against {against}" if against else "")
     columns = ("game", "engine", "batch", "steps/s", "ratio", "bytes", "in a tree", "compile s")
     lines = [
         (
@@ -289,7 +289,7 @@ def _print(rows: list[dict[str, Any]], against: str | None) -> None:
     make_console().print(table)
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: list[str]) -> None:
     """Run the benchmark from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
@@ -307,7 +307,3 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     check_range(options, "--", "seconds", 0, above=True)
     run(options.against, options.game or tuple(CONTESTS), options.seconds)
-
-
-if __name__ == "__main__":
-    main()

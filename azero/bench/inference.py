@@ -198,7 +198,7 @@ def table(results: list[InferenceResult], title: str) -> Table:
     return make_table(title, columns, rows, num_left=3)
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: list[str]) -> None:
     """Print the table of `run`; `--help` lists the arguments."""
     chosen = tyro.cli(InferenceArguments, args=arguments)
     check_range(chosen, "--", "batches", 1)
@@ -206,7 +206,3 @@ def main(arguments: list[str] | None = None) -> None:
     mesh_lib.split_cpu()
     results = run(chosen, make_console(stderr=True))
     make_console().print(table(results, f"Inference, {device_name()} ({COMMAND})"))
-
-
-if __name__ == "__main__":
-    main()

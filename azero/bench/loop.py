@@ -196,7 +196,7 @@ def table(results: list[LoopResult], title: str) -> Table:
     return make_table(title, columns, rows, num_left=1)
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: list[str]) -> None:
     """Print the table of `run`."""
     chosen = tyro.cli(LoopArguments, args=arguments)
     check_range(chosen, "--", "iterations", 1)
@@ -206,7 +206,3 @@ def main(arguments: list[str] | None = None) -> None:
     command = f"{COMMAND} --setting {chosen.setting}{against}"
     title = f"Positions/s at {chosen.setting}, {device_name()} ({command})"
     make_console().print(table(results, title))
-
-
-if __name__ == "__main__":
-    main()

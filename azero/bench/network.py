@@ -1,5 +1,5 @@
-"""Speed of the network, in self-play and in training, compared with plain `nn.Conv`: `python -m
-azero.bench.network --against linen`.
+"""Speed of the network, in self-play and in training, compared with plain `nn.Conv`: `azero bench
+network --against linen`.
 
 All rows split the batch over all devices. XLA computes a convolution on one core only, so `main`
 makes a device of every core of a CPU.
@@ -176,7 +176,7 @@ def table(results: list[NetworkResult], title: str) -> Table:
     return make_table(title, columns, rows, num_left=2)
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: list[str]) -> None:
     """Print the table of `run`; `--help` lists the arguments. A CPU has as many devices as cores,
     unless JAX_NUM_CPU_DEVICES says otherwise."""
     if "JAX_NUM_CPU_DEVICES" not in os.environ:
@@ -237,7 +237,3 @@ def _result(
     gflops = rate * passes * count_operations(config, arguments.size) / 1e9
     cpu_seconds = 1000 * min(cpu) / arguments.batch
     return NetworkResult(path, dtype, rate, gflops, cpu_seconds, compile_seconds)
-
-
-if __name__ == "__main__":
-    main()

@@ -119,12 +119,8 @@ class RolloutArguments:
     """Seconds of measuring for each line."""
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: list[str]) -> None:
     """Print the table of `run`; `--help` lists the arguments."""
     chosen = tyro.cli(RolloutArguments, args=arguments)
     check_range(chosen, "--", "seconds", 0, above=True)
     run(chosen.seconds)
-
-
-if __name__ == "__main__":
-    main()

@@ -131,15 +131,13 @@ def table(results: list[ScalingResult], title: str) -> Table:
     return make_table(title, (*columns, "bytes, one over all", "collectives"), rows, num_left=0)
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: list[str]) -> None:
     """Print the table of `run`, in a process of its own that has the virtual devices; `--help`
     lists the arguments."""
-    words = sys.argv[1:] if arguments is None else arguments
-    chosen = tyro.cli(ScalingArguments, args=words)
-
+    chosen = tyro.cli(ScalingArguments, args=arguments)
     check_range(chosen, "--", "devices", 1)
     if INSIDE not in os.environ:
-        _in_process_of_its_own(words, chosen.devices)
+        _in_process_of_its_own(arguments, chosen.devices)
         return
     config = many_games(chosen.setting)
     assert isinstance(config.network, ResNetConfig)
@@ -167,7 +165,3 @@ def _in_process_of_its_own(words: list[str], devices: int) -> None:
     )
     if done.returncode:
         sys.exit(done.returncode)
-
-
-if __name__ == "__main__":
-    main()

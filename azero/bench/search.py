@@ -1,5 +1,5 @@
-"""Speed of the searches on mid-game Go positions, compared with mctx: `python -m azero.bench.search
---against mctx`.
+"""Speed of the searches on mid-game Go positions, compared with mctx: `azero bench search --against
+mctx`.
 
 Each search is timed twice: the whole, and its game steps and evaluations alone (the same calls with
 the same batch sizes). The difference is the cost of the tree. PUCT is compared with two searches:
@@ -287,7 +287,7 @@ def table(results: list[SearchResult], title: str) -> Table:
     return make_table(title, columns, rows, num_left=1)
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: list[str]) -> None:
     """Print the table of `run`; `--help` lists the arguments."""
     chosen = tyro.cli(SearchArguments, args=arguments)
     check_range(chosen, "--", "size batch num_simulations repeats", 1)
@@ -297,7 +297,3 @@ def main(arguments: list[str] | None = None) -> None:
         f"simulations, {chosen.network} network, {jax.default_backend()}"
     )
     make_console().print(table(results, title))
-
-
-if __name__ == "__main__":
-    main()

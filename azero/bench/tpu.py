@@ -2,7 +2,7 @@
 Needs the package libtpu, but no TPU.
 
 pip install libtpu
-python -m azero.bench.tpu
+azero bench tpu
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def run(topology: str = TOPOLOGY, name: str = "go 19x19", num_games: int = 1024)
     }
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: list[str]) -> None:
     """Print what the TPU compiler says."""
 
     parser = argparse.ArgumentParser(
@@ -71,7 +71,3 @@ def main(arguments: list[str] | None = None) -> None:
             make_console(highlight=False).print(
                 f"{name}: {value:.1f}" if isinstance(value, float) else f"{name}: {value}"
             )
-
-
-if __name__ == "__main__":
-    main()

@@ -251,10 +251,9 @@ def table(results: list[TrainResult], title: str) -> Table:
     return make_table(title, (*columns, "of a matrix product"), rows, num_left=1)
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: list[str]) -> None:
     """Print the table of `run`; `--help` lists the arguments."""
     chosen = tyro.cli(TrainArguments, args=arguments)
-
     check_range(chosen, "--", "size blocks filters batch steps repeats", 1)
     mesh_lib.split_cpu()
     with working("measuring the training step", make_console(stderr=True)):
@@ -263,7 +262,3 @@ def main(arguments: list[str] | None = None) -> None:
         f"{name} {value}" for name, value in dataclasses.asdict(chosen).items() if value is not None
     )
     make_console().print(table(results, f"The training step on {device_name()} ({settings})"))
-
-
-if __name__ == "__main__":
-    main()
