@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from azero.games.game import Game
-from azero.types import PyTree
+from azero.types import Array, PyTree
 
 
 @runtime_checkable
@@ -28,6 +28,11 @@ class ReadsPositions(Protocol):
     def is_terminal(self, state: PyTree) -> Any:
         """Return whether the game is over."""
         ...
+
+
+def word(value: int) -> Array:
+    """Return a number as uint32[1]."""
+    return np.array([value], np.uint32)  # type: ignore[return-value]
 
 
 def join(parts: Sequence[Any]) -> Any:

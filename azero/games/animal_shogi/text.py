@@ -22,6 +22,7 @@ from azero.games.animal_shogi.position import AnimalShogiPosition
 from azero.games.animal_shogi.squares import FILES, NUM_SQUARES, RANKS, turn
 from azero.games.compass import COMPASS
 from azero.games.diagrams import diagram_rows, format_held, format_ranks, parse_ranks
+from azero.games.positions import word
 from azero.types import Array
 
 START = "gle/1c1/1C1/ELG b - 1"
@@ -74,10 +75,10 @@ def _parse(sfen: str) -> ParsedAnimalSfen:
         sum(held[letter] << 2 * index for index, letter in enumerate(letters))
         for letters in ("CEG", "ceg")
     )
-    first = _word(sum(1 << square for square, piece in enumerate(pieces) if piece.isupper()))
-    second = _word(sum(1 << square for square, piece in enumerate(pieces) if piece.islower()))
+    first = word(sum(1 << square for square, piece in enumerate(pieces) if piece.isupper()))
+    second = word(sum(1 << square for square, piece in enumerate(pieces) if piece.islower()))
     kinds = [
-        _word(
+        word(
             sum(
                 1 << square
                 for square, piece in enumerate(pieces)
@@ -87,11 +88,11 @@ def _parse(sfen: str) -> ParsedAnimalSfen:
         for bit in range(3)
     ]
     seen = AnimalShogiPosition(
-        first, second, (kinds[0], kinds[1], kinds[2]), _word(own_hand), _word(other_hand)
+        first, second, (kinds[0], kinds[1], kinds[2]), word(own_hand), word(other_hand)
     )
     seen = _turned(seen) if side == "w" else seen
     _check_lions(seen)
-    return ParsedAnimalSfen(seen, _word(int(number) - 1))
+    return ParsedAnimalSfen(seen, word(int(number) - 1))
 
 
 def _parse_pieces(board: str) -> list[str]:
@@ -146,10 +147,6 @@ def _check_lions(seen: AnimalShogiPosition) -> None:
         raise ValueError(
             "the lion of the side to move is on its far rank: the game was over before"
         )
-
-
-def _word(value: int) -> Array:
-    return np.array([value], np.uint32)  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import numpy as np
-
 from azero.games.chess import legal
 from azero.games.chess.position import CLOCK_MAX, ChessPosition
 from azero.games.chess.squares import ChessSquares, mirror
 from azero.games.compass import choose, spread
 from azero.games.diagrams import parse_ranks
+from azero.games.positions import word
 from azero.games.quoting import shorten
 from azero.types import Array
 
@@ -234,11 +233,6 @@ def check_opponent_king(opponent: ChessPosition) -> None:
     """
     if legal.in_check(opponent)[0]:
         raise ValueError("the side that is not to move is in check")
-
-
-def word(value: int) -> Array:
-    """Return a number as uint32[1]."""
-    return np.array([value], np.uint32)  # type: ignore[return-value]
 
 
 def square_name(square: int, files: int = 8) -> str:

@@ -15,17 +15,9 @@ from azero.games.chess.position import ChessPosition
 from azero.games.chess.text import ChessBoard, format_diagram, format_fen, format_uci
 from azero.games.minichess import board as boards
 from azero.games.minichess import moves
+from azero.games.positions import word
 
-__all__ = [
-    "START",
-    "MinichessBoard",
-    "board_of_fen",
-    "board_of_state",
-    "format_diagram",
-    "format_fen",
-    "format_uci",
-    "parse_fen",
-]
+__all__ = ["START", "board_of_fen", "board_of_state", "format_diagram", "format_fen", "format_uci"]
 
 START = "rnbqk/ppppp/5/PPPPP/RNBQK w - - 0 1"
 """Gardner's opening position (Mhalla and Prost, 'Gardner's Minichess Variant is Solved', 2013,
@@ -60,9 +52,7 @@ def _parse(fen: str) -> ParsedFen:
     chess_fen.check_opponent_king(
         boards.block_unused_squares(boards.shift_up(chess_fen.mirrored(seen)))
     )
-    return ParsedFen(
-        seen, chess_fen.word(fields.plies), chess_fen.word(min(fields.clock, positions.CLOCK_MAX))
-    )
+    return ParsedFen(seen, word(fields.plies), word(min(fields.clock, positions.CLOCK_MAX)))
 
 
 class MinichessBoard(ChessBoard):

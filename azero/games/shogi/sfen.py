@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from azero.games.positions import join
+from azero.games.positions import join, word
 from azero.games.quoting import shorten
 from azero.games.shogi import legal
 from azero.games.shogi.legal import FREE_RANKS
@@ -93,10 +93,10 @@ def _parse_fields(fields: list[str]) -> ParsedSfen:
         number_text.isascii() and number_text.isdecimal() and int(number_text) <= MAX_MOVE_NUMBER
     ):
         raise ValueError(f"the move number is one from 0 to {MAX_MOVE_NUMBER}, not {number_text!r}")
-    white = _words(0xFFFFFFFF if side == "w" else 0)
+    white = word(0xFFFFFFFF if side == "w" else 0)
     frame = pack_frame(
         _black_view(pieces, hands),
-        ShogiFacts(_words(0), _words(0), _words(max(1, int(number_text)) - 1)),
+        ShogiFacts(word(0), word(0), word(max(1, int(number_text)) - 1)),
     )
     frame[-1] = frame[-1] | (white & np.uint32(8))
     return ParsedSfen(frame, white)
@@ -184,7 +184,7 @@ def _check_pieces(pieces: Pieces, hands: dict[tuple[int, bool], int]) -> None:
 def _black_view(pieces: Pieces, hands: dict[tuple[int, bool], int]) -> ShogiPosition:
     def squares(wanted: list[int]) -> ShogiSquares:
         bits = sum(1 << square for square in wanted)
-        return ShogiSquares(*(_words(bits >> (27 * index) & 0x7FFFFFF) for index in range(3)))
+        return ShogiSquares(*(word(bits >> (27 * index) & 0x7FFFFFF) for index in range(3)))
 
     sides = [
         squares([square for square, piece in pieces.items() if piece[1] == is_white])
@@ -198,11 +198,7 @@ def _black_view(pieces: Pieces, hands: dict[tuple[int, bool], int]) -> ShogiPosi
         sum(hands.get((code, is_white), 0) << first for code, (first, _) in HAND_BITS.items())
         for is_white in (False, True)
     ]
-    return ShogiPosition(sides[0], sides[1], kinds, _words(words[0]), _words(words[1]))
-
-
-def _words(value: int) -> Array:
-    return np.array([value], np.uint32)  # type: ignore[return-value]
+    return ShogiPosition(sides[0], sides[1], kinds, word(words[0]), word(words[1]))
 
 
 def format_hands(own: dict[str, int], other: dict[str, int]) -> str:
