@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from azero.config import check_range
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
+from azero.games.batching import repeat_state
 from azero.games.game import Game
 from azero.games.table import make
 from azero.types import Array, PyTree
@@ -148,6 +149,17 @@ def draw(mask: Array, word: Array) -> Array:
         [scores(min(first, num_actions - width)) for first in range(0, num_actions, width)],
     )
     return (best.max() & low).astype(jnp.int32)
+
+
+def random_positions(game: Game, batch: int, moves: int, key: Array) -> PyTree:
+    """Return states[B] after `moves` random legal moves."""
+
+    def move(state: PyTree, word: Array) -> PyTree:
+        return game.step(state, draw(game.legal_action_mask(state), word))
+
+    words = jax.random.bits(key, (moves, batch))
+    first = repeat_state(game.init(), batch)
+    return jax.lax.scan(lambda states, row: (jax.vmap(move)(states, row), None), first, words)[0]
 
 
 def spread_games(engine: RulesEngine, batch: int, plies: int, key: Array) -> PyTree:

@@ -7,25 +7,25 @@ games of an almost untrained policy, which are measured, are longer than those o
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
 import tyro
 
-from azero.bench.games import draw
+from azero.bench.games import random_positions
 from azero.bench.timing import Rates, measure_rates
 from azero.config import check_range
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.cores import num_cores
 from azero.games.batching import repeat_state
+from azero.games.game import Game
 from azero.games.go.rollouts.playouts import Rollouts, Starts
 from azero.games.go.rules import Go
-from azero.games.go.state import GoState
 from azero.networks.rollout import GROUPS, NUM_GROUPS, init_weights
-from azero.types import Array
 
 PAPER = 1000.0
 """Rollouts a second and CPU thread (AG16)."""
@@ -58,16 +58,8 @@ def measure_planes(size: int, batch: int, seconds: float) -> Rates:
     """Return the rates of calls with all 48 planes of `batch` positions in the middle of random
     games."""
     game = Go(size=size, num_planes=48)
-
-    def move(state: GoState, word: Array) -> GoState:
-        return game.step(state, draw(game.legal_action_mask(state), word))
-
-    words = jax.random.bits(jax.random.key(0), (MOVES_BEFORE[size], batch))
-    states = jax.jit(
-        lambda states: jax.lax.scan(
-            lambda states, word: (jax.vmap(move)(states, word), None), states, words
-        )[0]
-    )(repeat_state(game.init(), batch))
+    draw = functools.partial(random_positions, cast(Game, game), batch, MOVES_BEFORE[size])
+    states = jax.jit(draw)(jax.random.key(0))
     observe = jax.jit(jax.vmap(game.observe))
     return measure_rates(lambda call: observe(states), seconds)
 

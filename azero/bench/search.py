@@ -19,11 +19,11 @@ import jax.numpy as jnp
 import tyro
 from rich.table import Table
 
+from azero.bench.games import random_positions
 from azero.bench.timing import best_seconds
 from azero.config import check_range
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
-from azero.games.batching import repeat_state
 from azero.games.game import Game
 from azero.games.table import make
 from azero.networks.settings import ResNetConfig
@@ -97,7 +97,8 @@ def run(arguments: SearchArguments) -> list[SearchResult]:
         raise ValueError("the comparison needs mctx: pip install mctx, or --against none")
     game = make("go", size=arguments.size)
     leaf, params = make_leaf(game, arguments.network)
-    roots = jax.jit(functools.partial(mid_game_positions, game, arguments.batch))(jax.random.key(1))
+    draw = functools.partial(random_positions, game, arguments.batch, OPENING_PLIES)
+    roots = jax.jit(draw)(jax.random.key(1))
     results = []
     for name in arguments.searches:
         config = SearchConfig.default(name).replace(
@@ -244,20 +245,6 @@ def make_leaf(game: Game, network: str) -> tuple[LeafFn, PyTree]:
     return network_leaf(game, functions.infer, random_symmetry=False), functions.fold(
         functions.init(jax.random.key(7))
     )
-
-
-def mid_game_positions(game: Game, batch: int, key: Array) -> PyTree:
-    """Return `batch` positions after OPENING_PLIES random legal moves."""
-    states = repeat_state(game.init(), batch)
-
-    def play(states: PyTree, key: Array) -> tuple[PyTree, None]:
-        draws = jax.random.uniform(key, (batch, game.num_actions))
-        action = jnp.argmax(
-            jnp.where(jax.vmap(game.legal_action_mask)(states), draws, -1.0), axis=-1
-        ).astype(jnp.int32)
-        return jax.vmap(game.step)(states, action), None
-
-    return jax.lax.scan(play, states, jax.random.split(key, OPENING_PLIES))[0]
 
 
 def mctx_tree_bytes(num_simulations: int, game: Game) -> int:
