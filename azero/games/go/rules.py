@@ -18,7 +18,7 @@ from azero.games.game import Facts, Scored
 from azero.games.go import encoding, host, text
 from azero.games.go.alphago2016 import features as features2016
 from azero.games.go.alphago2016 import patterns
-from azero.games.go.state import GoState, Superko
+from azero.games.go.state import GoRules, GoState, Superko
 from azero.games.go.stones import MAX_POINTS, Stones
 from azero.games.symmetry import WithSymmetries, count
 from azero.types import Array
@@ -30,7 +30,7 @@ MOST_MOVES = 2**31 - 1
 
 
 @dataclass(frozen=True, init=False)
-class Go(WithSymmetries):
+class Go(GoRules, WithSymmetries):
     """Go on a board of any size. Actions 0..N-1 are the points row by row from the top left; N is
     pass.
 
@@ -45,21 +45,7 @@ class Go(WithSymmetries):
     ko, and under situational superko if the other side has been to move in this position before.
     """
 
-    board_shape: tuple[int, int]
-    komi: float
-    """points added to White's area"""
-    superko: Superko
-    suicide: bool
-    max_moves: int
-    num_planes: int
-    """17: AlphaGo Zero's; 18: these and one of White to move; 19: these and two of the komi; 4, 12,
-    20, 48 or 49: the first of AlphaGo's of 2016; 6, 10: the inputs of its rollout and tree
-    policies"""
-    margin_weight: float
-    """share of the reward that is the margin"""
-
     name: ClassVar[str] = "go"
-    num_frames: ClassVar[int] = encoding.NUM_FRAMES
     _superko_number: ClassVar[Array | None] = None
     """int32[], traced, in the copies of `with_arguments`: the superko rule"""
     _allows_suicide: ClassVar[Array | None] = None
@@ -125,16 +111,6 @@ class Go(WithSymmetries):
             object.__setattr__(self, field, value)
 
     @property
-    def num_points(self) -> int:
-        """Points of the board, N."""
-        return self.board_shape[0] * self.board_shape[1]
-
-    @property
-    def num_actions(self) -> int:
-        """Points and pass."""
-        return self.num_points + 1
-
-    @property
     def max_legal_actions(self) -> int:
         """All actions: on the empty board every one is legal."""
         return self.num_actions
@@ -148,12 +124,6 @@ class Go(WithSymmetries):
     def frame_words(self) -> int:
         """uint32 words of one board, 24 at 19x19, and of its komi where the planes show it."""
         return 2 * bits.num_words(self.num_points) + self.shows_komi
-
-    @property
-    def shows_komi(self) -> bool:
-        """Whether the planes show the komi. If so, every state has its own komi, and games with
-        different komi can be in one batch."""
-        return self.num_planes == encoding.NUM_KOMI_PLANES
 
     @property
     def _stones(self) -> Stones:
@@ -319,20 +289,6 @@ class Go(WithSymmetries):
         until then."""
         is_over = self.is_terminal(state)
         return jnp.where(is_over, self._points(state, is_over), 0.0)
-
-    def result_of(self, points: float) -> float:
-        """Host side: return Black's reward of a finished game from its `final_points`."""
-        margin = np.float64(points - self.komi)
-        return float(self._reward(np.sign(margin), margin / self.num_points))
-
-    def _reward(self, result: Any, margin: Any) -> Any:
-        """Return Black's reward from the result and the margin as a share of the board, which may
-        exceed 1 because of komi."""
-        return (
-            (1.0 - self.margin_weight) * result + self.margin_weight * margin.clip(-1.0, 1.0)
-            if self.margin_weight
-            else result
-        )
 
     def _points(self, state: GoState, wanted: Array) -> Array:
         black, white = self._areas(state.frames[0], wanted)

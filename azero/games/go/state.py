@@ -1,68 +1,68 @@
-"""The state of a game of Go, which the compiled rules (`rules`) and those of the host (`host`)
-share."""
+"""The settings and the state of a game of Go, which the compiled rules (`rules`) and those of the
+host (`host`) share."""
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
+import numpy as np
 from flax import struct
 
+from azero.games.go import encoding
 from azero.types import Array
 
 Superko = Literal["positional", "situational", "simple"]
 
 
-class GoRules(Protocol):
-    """The part of `azero.games.go.rules.Go` that the host needs."""
+@dataclass(frozen=True, init=False)
+class GoRules:
+    """The settings of a game of Go and what follows from them at once."""
 
-    @property
-    def board_shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        ...
+    board_shape: tuple[int, int]
+    komi: float
+    """points added to White's area"""
+    superko: Superko
+    suicide: bool
+    max_moves: int
+    num_planes: int
+    """17: AlphaGo Zero's; 18: these and one of White to move; 19: these and two of the komi; 4, 12,
+    20, 48 or 49: the first of AlphaGo's of 2016; 6, 10: the inputs of its rollout and tree
+    policies"""
+    margin_weight: float
+    """share of the reward that is the margin"""
 
-    @property
-    def komi(self) -> float:
-        """Points added to White's area."""
-        ...
-
-    @property
-    def superko(self) -> Superko:
-        """Which repetitions are illegal."""
-        ...
-
-    @property
-    def suicide(self) -> bool:
-        """Whether a move may capture its own chain."""
-        ...
-
-    @property
-    def max_moves(self) -> int:
-        """Moves after which the game is scored."""
-        ...
-
-    @property
-    def num_frames(self) -> int:
-        """Newest boards that a state keeps."""
-        ...
+    num_frames: ClassVar[int] = encoding.NUM_FRAMES
 
     @property
     def num_points(self) -> int:
-        """Points of the board."""
-        ...
+        """Points of the board, N."""
+        return self.board_shape[0] * self.board_shape[1]
 
     @property
     def num_actions(self) -> int:
-        """Points and the pass."""
-        ...
+        """Points and pass."""
+        return self.num_points + 1
 
     @property
     def shows_komi(self) -> bool:
-        """Whether the planes show the komi, so that a state has it."""
-        ...
+        """Whether the planes show the komi. If so, every state has its own komi, and games with
+        different komi can be in one batch."""
+        return self.num_planes == encoding.NUM_KOMI_PLANES
 
     def result_of(self, points: float) -> float:
-        """Return Black's reward of a finished game in which Black leads by `points` before komi."""
-        ...
+        """Host side: return Black's reward of a finished game from its `final_points`."""
+        margin = np.float64(points - self.komi)
+        return float(self._reward(np.sign(margin), margin / self.num_points))
+
+    def _reward(self, result: Any, margin: Any) -> Any:
+        """Return Black's reward from the result and the margin as a share of the board, which may
+        exceed 1 because of komi."""
+        return (
+            (1.0 - self.margin_weight) * result + self.margin_weight * margin.clip(-1.0, 1.0)
+            if self.margin_weight
+            else result
+        )
 
 
 @struct.dataclass
