@@ -146,24 +146,16 @@ class ChecksAndPins(NamedTuple, Generic[AnySet]):
     """squares without a pinned piece"""
 
 
-class KingLines(Protocol[AnySet]):
+class KingLines(NamedTuple, Generic[AnySet]):
     """The eight lines through the mover's king, one entry per direction."""
 
-    @property
-    def king_rays(self) -> list[AnySet]:
-        """Squares from the king up to and with the first piece."""
-        ...
-
-    @property
-    def slider_rays(self) -> list[AnySet]:
-        """The other side's sliders of that direction and the empty squares they pass; the king does
-        not block them."""
-        ...
-
-    @property
-    def slider_attacks(self) -> list[AnySet]:
-        """The squares that they attack."""
-        ...
+    king_rays: list[AnySet]
+    """squares from the king up to and with the first piece"""
+    slider_rays: list[AnySet]
+    """the other side's sliders of that direction and the empty squares they pass; the king does not
+    block them"""
+    slider_attacks: list[AnySet]
+    """the squares that they attack"""
 
 
 def find_checks_and_pins(

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol, Self, TypeVar
+from typing import TypeVar
 
 from azero.games.chess.pgn import RESULTS, format_pgn
 from azero.games.chess.text import START as CHESS_START
-from azero.games.chess.text import board_of_fen, format_san
+from azero.games.chess.text import ChessBoard, board_of_fen, format_san
 from azero.games.diagrams import parse_stones
 from azero.games.game import Game
 from azero.games.go.settings import GoConfig
@@ -32,11 +32,7 @@ LINE_MOVES = 8
 slow host rules."""
 
 
-class _Board(Protocol):
-    def after(self, action: int, /) -> Self: ...
-
-
-_AnyBoard = TypeVar("_AnyBoard", bound=_Board)
+_AnyBoard = TypeVar("_AnyBoard", ChessBoard, ShogiBoard)
 
 
 def match_sgf(game: MatchGame, rules: GameConfig, board: Game, names: tuple[str, str]) -> str:

@@ -23,6 +23,7 @@ from azero.games.compass import (
     SW,
     ChecksAndPins,
     E,
+    KingLines,
     N,
     W,
     compute_once,
@@ -56,18 +57,6 @@ class ChessLegal(NamedTuple):
     """uint32: the file of the double step, if en passant is legal, else zero"""
 
 
-class _Lines(NamedTuple):
-    """The eight lines through the king, one entry per compass direction."""
-
-    king_rays: list[ChessSquares]
-    """squares from the king up to and with the first piece"""
-    slider_rays: list[ChessSquares]
-    """the other side's sliders of that direction and the empty squares they pass; the king does not
-    block them"""
-    slider_attacks: list[ChessSquares]
-    """the squares that they attack"""
-
-
 def legal(position: ChessPosition) -> ChessLegal:
     """Return the legal moves of a position, whose en-passant file may be that of any double
     step."""
@@ -87,7 +76,7 @@ def _sliders(position: ChessPosition, direction: int) -> ChessSquares:
     return position.diagonal_sliders if direction % 2 else position.straight_sliders
 
 
-def _lines(position: ChessPosition) -> _Lines:
+def _lines(position: ChessPosition) -> KingLines[ChessSquares]:
     king, empty = position.kind(KING) & position.own, ~position.occupied
     rays = [fill(king, empty, direction) for direction in COMPASS]
     slider_rays = [
@@ -102,10 +91,12 @@ def _lines(position: ChessPosition) -> _Lines:
         step(squares, direction)
         for squares, direction in zip(computed_once[8:], COMPASS, strict=True)
     ]
-    return _Lines(king_rays, computed_once[8:], slider_attacks)
+    return KingLines(king_rays, computed_once[8:], slider_attacks)
 
 
-def _checks_and_pins(position: ChessPosition, lines: _Lines) -> ChecksAndPins[ChessSquares]:
+def _checks_and_pins(
+    position: ChessPosition, lines: KingLines[ChessSquares]
+) -> ChecksAndPins[ChessSquares]:
     king, other = position.kind(KING) & position.own, position.other
     pawns, knights = position.kind(PAWN) & other, position.kind(KNIGHT) & other
     near = steps(position.kind(KING) & other, COMPASS)
@@ -118,7 +109,7 @@ def _checks_and_pins(position: ChessPosition, lines: _Lines) -> ChecksAndPins[Ch
 
 
 def _targets(
-    position: ChessPosition, lines: _Lines, checks: ChecksAndPins[ChessSquares]
+    position: ChessPosition, lines: KingLines[ChessSquares], checks: ChecksAndPins[ChessSquares]
 ) -> tuple[list[ChessSquares], Array]:
     own, empty = position.own, ~position.occupied
     king, pawns = position.kind(KING) & own, position.kind(PAWN) & own
@@ -171,7 +162,7 @@ def _castling(
 
 def _en_passant(
     position: ChessPosition,
-    lines: _Lines,
+    lines: KingLines[ChessSquares],
     checks: ChecksAndPins[ChessSquares],
     pawns: ChessSquares,
     direction: int,

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from azero.games.compass import (
     COMPASS,
     ChecksAndPins,
+    KingLines,
     compute_once,
     find_checks_and_pins,
     opposite,
@@ -23,7 +24,7 @@ from azero.games.compass import (
 )
 from azero.games.shogi.pawn_mate import mating_square
 from azero.games.shogi.position import HAND_KINDS, KNIGHT, LANCE, PAWN, ShogiPosition, hand_count
-from azero.games.shogi.reach import Lines, Pieces, lines_of, near_attackers, near_attacks, pieces_of
+from azero.games.shogi.reach import Pieces, lines_of, near_attackers, near_attacks, pieces_of
 from azero.games.shogi.squares import KNIGHT_JUMPS, ShogiSquares, fill, ranks, step, whole_files
 from azero.types import Array
 
@@ -53,7 +54,7 @@ def legal(position: ShogiPosition) -> ShogiLegal:
     position = position._replace(own=pieces[0], other=pieces[1], kinds=tuple(pieces[2:]))
     own, other = pieces_of(position, is_own=True), pieces_of(position, is_own=False)
     lines = lines_of(position, own, other)
-    checks = _checks_and_pins(position, own, other, lines)
+    checks = _checks_and_pins(position, own, other, lines.of_king)
     mate = mating_square(position, own, other, lines)
     targets = compute_once(*_moves(position, own, checks), *_drops(position, checks, mate))
     every = [*targets[:PAWN_DROPS], *drops_by_kind(position.own_hand, targets)]
@@ -72,7 +73,7 @@ def drops_by_kind(hand: Array, targets: list[ShogiSquares]) -> list[ShogiSquares
 
 
 def _checks_and_pins(
-    position: ShogiPosition, own: Pieces, other: Pieces, lines: Lines
+    position: ShogiPosition, own: Pieces, other: Pieces, lines: KingLines[ShogiSquares]
 ) -> ChecksAndPins[ShogiSquares]:
     sliders = [other.sliders[opposite(direction)] for direction in range(8)]
     return find_checks_and_pins(

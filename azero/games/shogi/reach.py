@@ -9,7 +9,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from azero.games.compass import COMPASS, NE, Direction, E, N, S, compute_once, opposite, union
+from azero.games.compass import (
+    COMPASS,
+    NE,
+    Direction,
+    E,
+    KingLines,
+    N,
+    S,
+    compute_once,
+    opposite,
+    union,
+)
 from azero.games.shogi.position import GOLD, KING, KNIGHT, LANCE, PAWN, SILVER, ShogiPosition
 from azero.games.shogi.squares import KNIGHT_JUMPS, ShogiSquares, fill, layer, step, steps
 
@@ -31,13 +42,8 @@ class Lines(NamedTuple):
     """Rays along the eight compass directions, one entry each. A ray holds the empty squares up to
     and with the first piece."""
 
-    king_rays: list[ShogiSquares]
-    """from the mover's king"""
-    slider_rays: list[ShogiSquares]
-    """the other side's sliders of that direction and the empty squares they pass; the mover's king
-    does not block them"""
-    slider_attacks: list[ShogiSquares]
-    """the squares that these sliders attack"""
+    of_king: KingLines[ShogiSquares]
+    """through the mover's king"""
     own_slider_attacks: list[ShogiSquares]
     """the squares that the mover's sliders of that direction attack"""
     other_king_rays: list[ShogiSquares]
@@ -104,9 +110,7 @@ def lines_of(position: ShogiPosition, own: Pieces, other: Pieces) -> Lines:
         return [ShogiSquares(*(word[index] for word in squares)) for squares in sets]
 
     return Lines(
-        king_rays=row(seen, 0),
-        slider_rays=row(filled, 1),
-        slider_attacks=row(seen, 1),
+        of_king=KingLines(row(seen, 0), row(filled, 1), row(seen, 1)),
         own_slider_attacks=row(seen, 2),
         other_king_rays=row(seen, 3),
         front_rays=row(seen, 4),
