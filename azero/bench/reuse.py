@@ -11,7 +11,6 @@ import jax
 import tyro
 from tyro.conf import Positional
 
-from azero.checkpoint import CheckpointError
 from azero.match.compiled import make_match
 from azero.match.elo import difference_text
 from azero.match.score import MatchResult
@@ -73,7 +72,7 @@ def _print_progress(moves: int, finished: int) -> None:
 if __name__ == "__main__":
     try:
         result = run(tyro.cli(Arguments))
-    except (ValueError, CheckpointError) as error:
+    except ValueError as error:
         sys.exit(f"azero: {error}")
     print(f"kept trees against new ones: {result}")
     print(f"Elo {difference_text(result.total.score, *result.total.interval)}")

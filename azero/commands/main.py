@@ -26,6 +26,7 @@ from azero.commands.web import web
 from azero.compilation_cache import use_compilation_cache
 from azero.console.standard_output import end_with_reader
 from azero.cores import split_cpu_at_start
+from azero.data.files import describe_system_error
 from azero.data.records.requests import (
     AccuracyRequest,
     ExportRequest,
@@ -412,19 +413,9 @@ def run_command() -> None:
             tyro.extras.subcommand_cli_from_dict(
                 commands, prog="azero", description="AlphaGo, AlphaGo Zero and AlphaZero in JAX"
             )
-    except Exception as error:
-        # loads JAX, for which an engine's first answers do not wait
-        from azero.checkpoint import CheckpointError
-        from azero.data.files import describe_system_error
-
-        if (
-            os.environ.get("AZERO_TRACEBACK")
-            or isinstance(error, BrokenPipeError)
-            or not isinstance(error, ValueError | CheckpointError | OSError)
-        ):
+    except (ValueError, OSError) as error:
+        if os.environ.get("AZERO_TRACEBACK") or isinstance(error, BrokenPipeError):
             raise
-        print(
-            f"azero: {describe_system_error(error) if isinstance(error, OSError) else error}",
-            file=sys.stderr,
-        )
+        reason = describe_system_error(error) if isinstance(error, OSError) else error
+        print(f"azero: {reason}", file=sys.stderr)
         sys.exit(2)

@@ -15,7 +15,6 @@ import numpy as np
 
 from azero.console.tables import Cell, make_table
 from azero.console.terminal import make_console
-from azero.data.files import StorageError
 from azero.data.run_files import read_config
 from azero.data.shard import list_shards, read_replay
 from azero.evaluate.chess_openings import OPENINGS, games_reaching
@@ -61,7 +60,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     try:
         reached, games = count_openings(options.workdir)
-    except (ValueError, StorageError) as error:
+    except ValueError as error:
         print(f"azero: {error}", file=sys.stderr)
         sys.exit(2)
     columns = ("", "opening", "moves", *(f"{count:,} games" for count in games))

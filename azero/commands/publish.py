@@ -25,7 +25,7 @@ from rich.console import Console
 from tyro.conf import Positional
 
 from azero import mesh as mesh_lib
-from azero.checkpoint import CheckpointError, export_network, load_settings
+from azero.checkpoint import export_network, load_settings
 from azero.config import to_dict
 from azero.console.terminal import make_console
 from azero.data.files import read_header
@@ -347,7 +347,7 @@ def main(arguments: list[str] | None = None) -> None:
                 args=arguments,
             )
         )
-    except (ValueError, CheckpointError, OSError) as error:
+    except (ValueError, OSError) as error:
         print(f"azero: {error}", file=sys.stderr)
         sys.exit(2)
 

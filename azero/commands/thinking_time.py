@@ -14,7 +14,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from azero.checkpoint import CheckpointError
 from azero.match.elo import EloFit
 from azero.match.matches import play_match
 from azero.match.request import MatchRequest
@@ -85,7 +84,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     try:
         measure(options.player, options.visits, options.games, options.out, options.seed)
-    except (ValueError, CheckpointError, OSError) as error:
+    except (ValueError, OSError) as error:
         print(f"azero: {error}", file=sys.stderr)
         sys.exit(2)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from azero import mesh as mesh_lib
-from azero.checkpoint import CheckpointError, store
+from azero.checkpoint import store
 from azero.console.interrupts import exit_at_once, keep_interrupts
 from azero.data.files import describe_system_error
 from azero.distributed import EXIT_INTERRUPTED, ProcessLinks, end_process, say
@@ -187,7 +187,7 @@ def end_with_status(start: Callable[[], int]) -> None:
     except KeyboardInterrupt:
         say(f"\nazero: stopped; {_CONTINUES}")
         exit_at_once(EXIT_INTERRUPTED)
-    except (ValueError, CheckpointError, FloatingPointError, OSError) as error:
+    except (ValueError, FloatingPointError, OSError) as error:
         if os.environ.get("AZERO_TRACEBACK") or isinstance(error, BrokenPipeError):
             raise
         reason = describe_system_error(error) if isinstance(error, OSError) else error
