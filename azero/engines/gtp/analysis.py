@@ -218,46 +218,29 @@ def _text(value: float) -> str:
     return f"{value:.6g}" if "." in f"{value:.6g}" or "e" in f"{value:.6g}" else f"{value:.1f}"
 
 
-def _begin_reports(
-    call: Call, position: Position, options: AnalyzeOptions, format_line: Format
-) -> ThinkOptions:
-    """Begin the reply of an analysis command; return the options of a search that sends its
-    lines."""
-    if options.restriction is not None and not options.restriction.first_moves(position).any():
-        raise CommandError("no legal move to analyse")
-    call.reply.begin()
-
-    def report(analysis: Analysis) -> None:
-        if line := format_line(call, position, analysis, options):
-            call.reply.send(line)
-
-    return ThinkOptions(
-        on_progress=report, progress_seconds=options.seconds, restriction=options.restriction
-    )
-
-
-def _analyze(format_line: Format) -> Command:
-    """Make an analysis command: it reports until input comes."""
+def _analyze(format_line: Format, plays: bool = False) -> Command:
+    """Make an analysis command: it reports until input comes, or with `plays` while it chooses a
+    move, which it then plays; no input interrupts that."""
 
     def command(call: Call) -> str:
         options = parse_options(call)
-        position = call.game.with_turn(options.colour)
-        reports = _begin_reports(call, position, options, format_line)
+        position, restriction = call.game.with_turn(options.colour), options.restriction
+        if restriction is not None and not restriction.first_moves(position).any():
+            raise CommandError("no legal move to analyse")
+        call.reply.begin()
+
+        def report(analysis: Analysis) -> None:
+            if line := format_line(call, position, analysis, options):
+                call.reply.send(line)
+
+        reports = ThinkOptions(
+            on_progress=report, progress_seconds=options.seconds, restriction=restriction
+        )
+        if plays:
+            choice = choose_move(call.game, call.settings, options.colour, reports)
+            return f"play {finish_move(call, options.colour, choice)}"
         call.game.session.think(position, Limits(), reports, is_endless=True)
         return ""
-
-    return command
-
-
-def _genmove_analyze(format_line: Format) -> Command:
-    """Make a command that reports while it chooses a move, and plays it; no input interrupts it."""
-
-    def command(call: Call) -> str:
-        options = parse_options(call)
-        position = call.game.with_turn(options.colour)
-        reports = _begin_reports(call, position, options, format_line)
-        choice = choose_move(call.game, call.settings, options.colour, reports)
-        return f"play {finish_move(call, options.colour, choice)}"
 
     return command
 
@@ -339,9 +322,9 @@ COMMANDS: dict[str, Command] = {
     "lz-analyze": _analyze(format_lz),
     "kata-analyze": _analyze(format_kata),
     "analyze": _analyze(format_kata),
-    "lz-genmove_analyze": _genmove_analyze(format_lz),
-    "kata-genmove_analyze": _genmove_analyze(format_kata),
-    "genmove_analyze": _genmove_analyze(format_kata),
+    "lz-genmove_analyze": _analyze(format_lz, plays=True),
+    "kata-genmove_analyze": _analyze(format_kata, plays=True),
+    "genmove_analyze": _analyze(format_kata, plays=True),
     "kata-raw-nn": raw_network,
     "heatmap": heatmap,
     "gogui-analyze_commands": gogui_commands,
