@@ -14,11 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import tyro
-from rich.table import Table
 
 from azero import mesh as meshes
 from azero.config import check_range
-from azero.console.tables import make_table
+from azero.console.tables import Cell, results_table
 from azero.console.terminal import make_console
 from azero.games.game import Game
 from azero.games.go.settings import GoConfig
@@ -57,6 +56,16 @@ class EngineResult:
     """Speed of the network alone, with the same batch."""
     mean_batch: float
     """Actual positions per call of the search."""
+
+    def cells(self) -> dict[str, Cell]:
+        """Return its row of the table."""
+        return {
+            "batch": self.batch,
+            "visits/s": f"{self.visits_per_second:,.0f}",
+            "network's share": f"{self.network_share:.0%}",
+            "network alone, positions/s": f"{self.positions_per_second:,.0f}",
+            "positions a call": f"{self.mean_batch:.1f}",
+        }
 
 
 @dataclass(frozen=True)
@@ -191,22 +200,6 @@ def measure(
     )
 
 
-def table(results: list[EngineResult], title: str) -> Table:
-    """Return the results as a table to print."""
-    columns = ("batch", "visits/s", "network's share", "network alone, positions/s")
-    rows = [
-        (
-            result.batch,
-            f"{result.visits_per_second:,.0f}",
-            f"{result.network_share:.0%}",
-            f"{result.positions_per_second:,.0f}",
-            f"{result.mean_batch:.1f}",
-        )
-        for result in results
-    ]
-    return make_table(title, (*columns, "positions a call"), rows, num_left=0)
-
-
 def main(arguments: list[str]) -> None:
     """Print the table of `run`; `--help` lists the arguments."""
     meshes.split_cpu()
@@ -227,9 +220,11 @@ def main(arguments: list[str]) -> None:
     devices = f"{jax.device_count()} {jax.default_backend()} devices"
     time_searches = functools.partial(run, network, chosen.size, chosen.batches, chosen.visits)
     results = time_searches(stand_in=chosen.stand_in, overlaps=chosen.overlaps)
-    console.print(table(results, f"{shape} ({how}), {chosen.visits} visits, {devices}"))
+    console.print(results_table(results, f"{shape} ({how}), {chosen.visits} visits, {devices}", 0))
     if chosen.against is not None:
         results = time_searches(chosen.against)
         console.print(
-            table(results, f"{shape} ({BACKENDS[chosen.against]}, CPU), {chosen.visits} visits")
+            results_table(
+                results, f"{shape} ({BACKENDS[chosen.against]}, CPU), {chosen.visits} visits", 0
+            )
         )

@@ -19,7 +19,6 @@ import jax
 import numpy as np
 import tyro
 from rich.console import Console
-from rich.table import Table
 
 from azero import mesh as mesh_lib
 from azero.bench.forward import in_batches
@@ -27,7 +26,7 @@ from azero.bench.network import NUM_PLANES, count_operations
 from azero.bench.timing import device_name, measure_rates
 from azero.config import check_range
 from azero.console.progress import working
-from azero.console.tables import make_table
+from azero.console.tables import Cell, results_table
 from azero.console.terminal import make_console
 from azero.games.go.settings import GoConfig
 from azero.interop.onnx_file import Backend, OnnxNetwork, openvino_has_bfloat16, write_onnx
@@ -79,6 +78,18 @@ class InferenceResult(NamedTuple):
     """CPU seconds per 1,000 positions."""
     ratio: float | None = None
     """Our speed divided by this one's; None for ours."""
+
+    def cells(self) -> dict[str, Cell]:
+        """Return its row of the table."""
+        return {
+            "network": self.network,
+            "library": self.library,
+            "type": self.how,
+            "best batch": self.batch,
+            "positions/s": f"{self.positions_per_second:,.0f}",
+            "CPU s/1,000": f"{self.cpu_seconds:.3f}",
+            "azero faster": "" if self.ratio is None else f"{self.ratio:.2f} x",
+        }
 
 
 _Evaluate = Callable[[np.ndarray], Any]
@@ -172,32 +183,6 @@ def _on_host(evaluate: _Evaluate, planes: np.ndarray, _: int) -> PyTree:
     return jax.device_get(evaluate(planes))
 
 
-def table(results: list[InferenceResult], title: str) -> Table:
-    """Return the results as a table to print."""
-    columns = (
-        "network",
-        "library",
-        "type",
-        "best batch",
-        "positions/s",
-        "CPU s/1,000",
-        "azero faster",
-    )
-    rows = [
-        (
-            row.network,
-            row.library,
-            row.how,
-            row.batch,
-            f"{row.positions_per_second:,.0f}",
-            f"{row.cpu_seconds:.3f}",
-            "" if row.ratio is None else f"{row.ratio:.2f} x",
-        )
-        for row in results
-    ]
-    return make_table(title, columns, rows, num_left=3)
-
-
 def main(arguments: list[str]) -> None:
     """Print the table of `run`; `--help` lists the arguments."""
     chosen = tyro.cli(InferenceArguments, args=arguments)
@@ -205,4 +190,4 @@ def main(arguments: list[str]) -> None:
     check_range(chosen, "--", "seconds", 0, above=True)
     mesh_lib.split_cpu()
     results = run(chosen, make_console(stderr=True))
-    make_console().print(table(results, f"Inference, {device_name()} ({COMMAND})"))
+    make_console().print(results_table(results, f"Inference, {device_name()} ({COMMAND})", 3))

@@ -19,10 +19,9 @@ import jax
 import numpy as np
 import tyro
 from jax.sharding import Mesh, PartitionSpec
-from rich.table import Table
 
 from azero.config import check_range
-from azero.console.tables import make_table
+from azero.console.tables import Cell, results_table
 from azero.console.terminal import make_console
 from azero.data.sample import Batch
 from azero.learn.learner import TrainState, make_learner
@@ -55,6 +54,18 @@ class NetworkResult:
     compile_seconds: float
     ratio: float | None = None
     """Speed relative to the fastest `linen` row; None without one, and for training."""
+
+    def cells(self) -> dict[str, Cell]:
+        """Return its row of the table."""
+        return {
+            "path": self.path,
+            "type": self.dtype,
+            "positions/s": f"{self.positions_per_second:,.0f}",
+            "GFLOP/s": f"{self.gflops:,.0f}",
+            "CPU s/1,000": f"{self.cpu_seconds:.3f}",
+            "compile s": f"{self.compile_seconds:.1f}",
+            "x linen": "" if self.ratio is None else f"{self.ratio:.2f}",
+        }
 
 
 @dataclass(frozen=True)
@@ -158,24 +169,6 @@ def time_train(config: ResNetConfig, mesh: Mesh, arguments: NetworkArguments) ->
     return _result(path, config.train_dtype, step, seconds, config, arguments, passes=3)
 
 
-def table(results: list[NetworkResult], title: str) -> Table:
-    """Return `results` as a table to print."""
-    columns = ("path", "type", "positions/s", "GFLOP/s", "CPU s/1,000", "compile s", "x linen")
-    rows = [
-        (
-            result.path,
-            result.dtype,
-            f"{result.positions_per_second:,.0f}",
-            f"{result.gflops:,.0f}",
-            f"{result.cpu_seconds:.3f}",
-            f"{result.compile_seconds:.1f}",
-            "" if result.ratio is None else f"{result.ratio:.2f}",
-        )
-        for result in results
-    ]
-    return make_table(title, columns, rows, num_left=2)
-
-
 def main(arguments: list[str]) -> None:
     """Print the table of `run`; `--help` lists the arguments. A CPU has as many devices as cores,
     unless JAX_NUM_CPU_DEVICES says otherwise."""
@@ -186,7 +179,7 @@ def main(arguments: list[str]) -> None:
     results = run(chosen)
     devices = f"{jax.device_count()} {jax.default_backend()} devices"
     network = f"{chosen.size}x{chosen.size}, {chosen.blocks} blocks of {chosen.filters} filters"
-    make_console().print(table(results, f"{network}, batch {chosen.batch}, {devices}"))
+    make_console().print(results_table(results, f"{network}, batch {chosen.batch}, {devices}", 2))
 
 
 def _make(config: ResNetConfig, size: int) -> Network:

@@ -16,13 +16,12 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import tyro
-from rich.table import Table
 
 from azero import mesh as mesh_lib
 from azero.bench.settings import SETTINGS, SettingName, make_config
 from azero.config import check_range
 from azero.console.progress import working
-from azero.console.tables import make_table
+from azero.console.tables import Cell, results_table
 from azero.console.terminal import make_console
 from azero.networks.settings import ResNetConfig
 from azero.plan.cost import Cost, Rates, module_cost
@@ -61,6 +60,17 @@ class ScalingResult:
     flops_efficiency: float
     """Arithmetic of the one-device program divided by the total over all devices of this one."""
     bytes_efficiency: float
+
+    def cells(self) -> dict[str, Cell]:
+        """Return its row of the table."""
+        return {
+            "devices": self.devices,
+            "GFLOP of products": f"{self.total.flops / 1e9:,.2f}",
+            "GB in all": f"{self.total.hbm_bytes / 1e9:,.2f}",
+            "flops, one over all": f"{self.flops_efficiency:.1%}",
+            "bytes, one over all": f"{self.bytes_efficiency:.1%}",
+            "collectives": self.collectives,
+        }
 
 
 def run(config: Config, devices: int) -> list[ScalingResult]:
@@ -114,23 +124,6 @@ def selfplay_cost(config: Config, devices: int) -> tuple[Cost, int]:
     return module_cost(module, NO_RATES).times(devices), len(module.collectives())
 
 
-def table(results: list[ScalingResult], title: str) -> Table:
-    """Return the results as a table to print."""
-    columns = ("devices", "GFLOP of products", "GB in all", "flops, one over all")
-    rows = [
-        (
-            result.devices,
-            f"{result.total.flops / 1e9:,.2f}",
-            f"{result.total.hbm_bytes / 1e9:,.2f}",
-            f"{result.flops_efficiency:.1%}",
-            f"{result.bytes_efficiency:.1%}",
-            result.collectives,
-        )
-        for result in results
-    ]
-    return make_table(title, (*columns, "bytes, one over all", "collectives"), rows, num_left=0)
-
-
 def main(arguments: list[str]) -> None:
     """Print the table of `run`, in a process of its own that has the virtual devices; `--help`
     lists the arguments."""
@@ -149,7 +142,7 @@ def main(arguments: list[str]) -> None:
         f"{config.network.blocks} blocks of {config.network.filters}, "
         f"{config.search.num_simulations} simulations"
     )
-    make_console().print(table(results, title))
+    make_console().print(results_table(results, title, 0))
 
 
 def virtual_devices(count: int) -> dict[str, str]:

@@ -17,12 +17,11 @@ from typing import Literal
 import jax
 import jax.numpy as jnp
 import tyro
-from rich.table import Table
 
 from azero.bench.games import random_positions
 from azero.bench.timing import best_seconds
 from azero.config import check_range
-from azero.console.tables import make_table
+from azero.console.tables import Cell, results_table
 from azero.console.terminal import make_console
 from azero.games.game import Game
 from azero.games.table import make
@@ -62,6 +61,17 @@ class SearchResult:
     ours_faster: float | None = None
     """Speed of our search of the same kind relative to this one, in the same run; None on our own
     rows."""
+
+    def cells(self) -> dict[str, Cell]:
+        """Return its row of the table."""
+        return {
+            "search": self.search,
+            "sims/s": f"{self.simulations_per_second:,.0f}",
+            "ours faster": f"{self.ours_faster:.1f} x" if self.ours_faster else "",
+            "tree share": f"{self.tree_share:.0%}",
+            "leaf calls": self.calls,
+            "KB/game": f"{self.bytes_per_game / 1000:,.0f}",
+        }
 
 
 @dataclass(frozen=True)
@@ -257,23 +267,6 @@ def mctx_tree_bytes(num_simulations: int, game: Game) -> int:
     )
 
 
-def table(results: list[SearchResult], title: str) -> Table:
-    """Return the results as a table to print, each of ours above its opponents."""
-    columns = ("search", "sims/s", "ours faster", "tree share", "leaf calls", "KB/game")
-    rows = [
-        (
-            result.search,
-            f"{result.simulations_per_second:,.0f}",
-            f"{result.ours_faster:.1f} x" if result.ours_faster else "",
-            f"{result.tree_share:.0%}",
-            result.calls,
-            f"{result.bytes_per_game / 1000:,.0f}",
-        )
-        for result in results
-    ]
-    return make_table(title, columns, rows, num_left=1)
-
-
 def main(arguments: list[str]) -> None:
     """Print the table of `run`; `--help` lists the arguments."""
     chosen = tyro.cli(SearchArguments, args=arguments)
@@ -283,4 +276,4 @@ def main(arguments: list[str]) -> None:
         f"{chosen.batch} games of {chosen.size}x{chosen.size}, {chosen.num_simulations} "
         f"simulations, {chosen.network} network, {jax.default_backend()}"
     )
-    make_console().print(table(results, title))
+    make_console().print(results_table(results, title, 1))

@@ -17,7 +17,6 @@ import jax.numpy as jnp
 import numpy as np
 import tyro
 from jax.sharding import Mesh, PartitionSpec
-from rich.table import Table
 
 from azero import mesh as mesh_lib
 from azero.bench.games import engine_of, spread_games
@@ -25,7 +24,7 @@ from azero.bench.timing import best_seconds, device_name
 from azero.chips import peak_flops
 from azero.config import check_range
 from azero.console.progress import working
-from azero.console.tables import make_table
+from azero.console.tables import Cell, results_table
 from azero.console.terminal import make_console
 from azero.data.sample import Samples, unpack
 from azero.games.game import Game
@@ -60,6 +59,18 @@ class TrainResult:
     as CPUs."""
     product: float
     """FLOP/s of a large matrix product of the compute type on the same devices in the same run."""
+
+    def cells(self) -> dict[str, Cell]:
+        """Return its row of the table."""
+        return {
+            "what": self.what,
+            "batch": self.batch,
+            "positions/s": f"{self.positions_per_second:,.0f}",
+            "ms/step": f"{1000 * self.step_seconds:,.1f}",
+            "TFLOP/s": f"{self.flops / 1e12:,.2f}",
+            "of the peak": f"{self.flops / self.peak:.0%}" if self.peak else "unknown",
+            "of a matrix product": f"{self.flops / self.product:.0%}",
+        }
 
 
 @dataclass(frozen=True)
@@ -233,24 +244,6 @@ def product_flops(mesh: Mesh, dtype: str) -> float:
     return 4 * mesh.size * 2 * side**3 / best_seconds(products, 3)
 
 
-def table(results: list[TrainResult], title: str) -> Table:
-    """Return the results as a table to print."""
-    columns = ("what", "batch", "positions/s", "ms/step", "TFLOP/s", "of the peak")
-    rows = [
-        (
-            result.what,
-            result.batch,
-            f"{result.positions_per_second:,.0f}",
-            f"{1000 * result.step_seconds:,.1f}",
-            f"{result.flops / 1e12:,.2f}",
-            f"{result.flops / result.peak:.0%}" if result.peak else "unknown",
-            f"{result.flops / result.product:.0%}",
-        )
-        for result in results
-    ]
-    return make_table(title, (*columns, "of a matrix product"), rows, num_left=1)
-
-
 def main(arguments: list[str]) -> None:
     """Print the table of `run`; `--help` lists the arguments."""
     chosen = tyro.cli(TrainArguments, args=arguments)
@@ -261,4 +254,6 @@ def main(arguments: list[str]) -> None:
     settings = ", ".join(
         f"{name} {value}" for name, value in dataclasses.asdict(chosen).items() if value is not None
     )
-    make_console().print(table(results, f"The training step on {device_name()} ({settings})"))
+    make_console().print(
+        results_table(results, f"The training step on {device_name()} ({settings})", 1)
+    )

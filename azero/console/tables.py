@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 from rich.table import Table
 
@@ -76,6 +77,21 @@ def make_table(
     for row in cells:
         table.add_row(*(format_cell(cell) for cell in row))
     return table
+
+
+class Result(Protocol):
+    """A row of a table."""
+
+    def cells(self) -> Mapping[str, Cell]:
+        """Return the cells by their columns."""
+        ...
+
+
+def results_table(results: Sequence[Result], title: str, num_left: int) -> Table:
+    """Return a table of results; all but the first `num_left` columns are aligned to the right."""
+    rows = [result.cells() for result in results]
+    columns = list(rows[0]) if rows else []
+    return make_table(title, columns, [list(row.values()) for row in rows], num_left)
 
 
 def facts_table(title: str, facts: Mapping[str, Cell]) -> Table:

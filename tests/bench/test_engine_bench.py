@@ -5,6 +5,7 @@ from __future__ import annotations
 from needs import require_module
 
 from azero.bench import engine
+from azero.console.tables import results_table
 from azero.networks.settings import ResNetConfig
 
 
@@ -13,7 +14,7 @@ def test_speed() -> None:
     assert [result.batch for result in results] == [1]
     assert results[0].visits_per_second > 0 and results[0].positions_per_second > 0
     assert 0.0 < results[0].network_share < 1.0 and results[0].mean_batch == 1.0
-    assert engine.table(results, "title").row_count == 1
+    assert results_table(results, "title", 0).row_count == 1
 
 
 def test_speed_through_onnx_runtime() -> None:

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from azero.bench import inference
 from azero.bench.inference import InferenceArguments
+from azero.console.tables import results_table
 
 
 def test_each_library_is_measured_on_its_fastest_batch() -> None:
@@ -20,7 +21,7 @@ def test_each_library_is_measured_on_its_fastest_batch() -> None:
     assert (other.library, other.how) == ("onnxruntime", "float32")
     assert other.ratio == pytest.approx(ours.positions_per_second / other.positions_per_second)
     assert {ours.batch, other.batch} <= {8, 16}
-    assert inference.table([ours, other], "title").row_count == 2
+    assert results_table([ours, other], "title", 3).row_count == 2
 
 
 def test_what_is_not_installed_is_named(

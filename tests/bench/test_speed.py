@@ -13,6 +13,7 @@ from azero.bench import forward, loop, scaling, train
 from azero.bench.games import engine_of, spread_games
 from azero.bench.settings import SETTINGS, make_config, one_pass
 from azero.chips import peak_flops
+from azero.console.tables import results_table
 from azero.games.table import make
 from azero.games.tictactoe.settings import TicTacToeConfig
 from azero.learn.settings import LearnerConfig
@@ -86,7 +87,7 @@ def test_self_play_on_eight_devices_does_the_work_of_one(tiny):
     assert one.flops_efficiency == one.bytes_efficiency == 1.0
     assert 0.9 < eight.flops_efficiency < 1.1 and eight.bytes_efficiency > 0.8
     assert eight.collectives == 0 and eight.total.flops > games * 5 * 2 * 9 * 9 * 3 * 8
-    assert scaling.table([one, eight], "title").row_count == 2
+    assert results_table([one, eight], "title", 0).row_count == 2
     with pytest.raises(ValueError, match="1000 devices"):
         scaling.run(config, 1000)
 
@@ -112,7 +113,7 @@ def test_the_training_step_is_timed():
     )
     assert alone.peak is None and alone.product > 0 and unpacked.flops > 0
     known = dataclasses.replace(alone, peak=4 * alone.flops)
-    assert list(train.table([known], "title").columns[5].cells) == ["25%"]
+    assert known.cells()["of the peak"] == "25%"
 
 
 def test_a_batch_that_does_not_fit_is_halved(capsys):
