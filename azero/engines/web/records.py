@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from azero.engines.web.go_adapter import GoAdapter
@@ -14,13 +14,11 @@ from azero.games.chess.text import START as CHESS_START
 from azero.games.go.sgf import GameRecord, parse_games
 from azero.games.quoting import reason
 from azero.games.shogi import csa, kif
-from azero.games.shogi.record_files import decode
+from azero.games.shogi.record_files import PARSERS, Parser, decode
 from azero.games.shogi.records import ShogiGame
 from azero.games.shogi.sfen import START as SHOGI_START
 
-SUFFIXES = {".sgf": "go", ".pgn": "chess"} | dict.fromkeys(
-    (".csa", ".kif", ".kifu", ".ki2", ".ki2u"), "shogi"
-)
+SUFFIXES = {".sgf": "go", ".pgn": "chess"} | dict.fromkeys(PARSERS, "shogi")
 """Games by the suffixes of their records."""
 KEPT_TAGS = (
     *("Event", "Site", "Date", "Round", "WhiteElo", "BlackElo", "WhiteTitle", "BlackTitle"),
@@ -79,10 +77,8 @@ def _read_pgn(name: str, content: bytes) -> Record:
     return Record("chess", (8, 8), players, None, game.actions, start, result, tags, game.comments)
 
 
-def _read_shogi(
-    parse: Callable[[str, str], Iterator[ShogiGame]], name: str, content: bytes
-) -> Record:
-    game = next(parse(decode(content), name))
+def _read_shogi(parse: Parser, name: str, content: bytes) -> Record:
+    game = next(parse(decode(content), name, None))
     start, players = "" if game.sfen == SHOGI_START else game.sfen, (game.black, game.white)
     result, facts = _special_move(game), dict(game.facts)
     return Record("shogi", (9, 9), players, None, game.actions, start, result, facts, game.comments)
@@ -102,10 +98,7 @@ def _special_move(game: ShogiGame) -> str:
 _READERS: dict[str, Callable[[str, bytes], Record]] = {
     ".sgf": _read_sgf,
     ".pgn": _read_pgn,
-    ".csa": functools.partial(_read_shogi, csa.parse_games),
-    **dict.fromkeys(
-        (".kif", ".kifu", ".ki2", ".ki2u"), functools.partial(_read_shogi, kif.parse_games)
-    ),
+    **{suffix: functools.partial(_read_shogi, parse) for suffix, parse in PARSERS.items()},
 }
 
 

@@ -11,14 +11,15 @@ from azero.games.shogi import csa, kif
 from azero.games.shogi.records import ShogiGame
 
 Parser = Callable[[str, str, list[str] | None], Iterator[ShogiGame]]
-_PARSERS: dict[str, Parser] = {
+PARSERS: dict[str, Parser] = {
     ".csa": csa.parse_games,
     ".kif": kif.parse_games,
     ".kifu": kif.parse_games,
     ".ki2": kif.parse_games,
     ".ki2u": kif.parse_games,
 }
-SUFFIXES = with_compressed(tuple(_PARSERS))
+"""By the suffixes of their files."""
+SUFFIXES = with_compressed(tuple(PARSERS))
 
 
 def read_games(path: str | Path, skipped: list[str] | None = None) -> Iterator[ShogiGame]:
@@ -53,7 +54,7 @@ def _parse(name: str, content: bytes, skipped: list[str] | None) -> Iterator[Sho
         text = decode(content)
     except UnicodeError as error:
         raise ValueError(f"cannot read {name}: {error}") from error
-    yield from _PARSERS[f".{kind.rpartition('.')[2]}"](text, name, skipped)
+    yield from PARSERS[f".{kind.rpartition('.')[2]}"](text, name, skipped)
 
 
 def decode(raw: bytes) -> str:
