@@ -8,7 +8,33 @@ is an empty square.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+
+def letters_of(
+    first: int, kinds: Sequence[int], squares: Iterable[int], letters: Callable[[int], str]
+) -> list[str]:
+    """Return what stands on each of `squares`, in small letters where it is not among `first`, the
+    first mover's pieces. `kinds` are the bit planes of the pieces' codes, of which `letters` are
+    the letters. Sets of squares are integers: bit s is square s."""
+    found = []
+    for square in squares:
+        letter = letters(sum((plane >> square & 1) << bit for bit, plane in enumerate(kinds)))
+        found.append(letter if first >> square & 1 else letter.lower())
+    return found
+
+
+def sets_of(pieces: Sequence[str], letters: str) -> list[int]:
+    """Return the sets of squares, as `letters_of` takes them, of pieces by square: the first
+    mover's, the second mover's, and three bit planes of the codes, which are places in
+    `letters`."""
+    codes = [letters.index(piece.upper()) for piece in pieces]
+    wanted = [
+        [piece.isupper() for piece in pieces],
+        [piece.islower() for piece in pieces],
+        *([code >> bit & 1 == 1 for code in codes] for bit in range(3)),
+    ]
+    return [sum(one << square for square, one in enumerate(row)) for row in wanted]
 
 
 def format_ranks(pieces: Sequence[str], files: int) -> str:

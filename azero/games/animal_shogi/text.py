@@ -21,7 +21,14 @@ from azero.games.animal_shogi import position as positions
 from azero.games.animal_shogi.position import AnimalShogiPosition
 from azero.games.animal_shogi.squares import FILES, NUM_SQUARES, RANKS, turn
 from azero.games.compass import COMPASS
-from azero.games.diagrams import diagram_rows, format_held, format_ranks, parse_ranks
+from azero.games.diagrams import (
+    diagram_rows,
+    format_held,
+    format_ranks,
+    letters_of,
+    parse_ranks,
+    sets_of,
+)
 from azero.games.positions import word
 from azero.types import Array
 
@@ -75,18 +82,7 @@ def _parse(sfen: str) -> ParsedAnimalSfen:
         sum(held[letter] << 2 * index for index, letter in enumerate(letters))
         for letters in ("CEG", "ceg")
     )
-    first = word(sum(1 << square for square, piece in enumerate(pieces) if piece.isupper()))
-    second = word(sum(1 << square for square, piece in enumerate(pieces) if piece.islower()))
-    kinds = [
-        word(
-            sum(
-                1 << square
-                for square, piece in enumerate(pieces)
-                if LETTERS.index(piece.upper()) >> bit & 1
-            )
-        )
-        for bit in range(3)
-    ]
+    first, second, *kinds = map(word, sets_of(pieces, LETTERS))
     seen = AnimalShogiPosition(
         first, second, (kinds[0], kinds[1], kinds[2]), word(own_hand), word(other_hand)
     )
@@ -174,14 +170,7 @@ class AnimalShogiBoard:
         an empty one."""
         seen = _turned(self.position) if self.is_second else self.position
         first, *kinds = (int(word[0]) for word in (seen.own, *seen.kinds))
-        letters = [
-            LETTERS[sum((kind >> square & 1) << bit for bit, kind in enumerate(kinds))]
-            for square in range(NUM_SQUARES)
-        ]
-        return "".join(
-            letter if first >> square & 1 else letter.lower()
-            for square, letter in enumerate(letters)
-        )
+        return "".join(letters_of(first, kinds, range(NUM_SQUARES), LETTERS.__getitem__))
 
     @property
     def hands(self) -> tuple[dict[str, int], dict[str, int]]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from azero.games.chess import legal
 from azero.games.chess.position import CLOCK_MAX, ChessPosition
 from azero.games.chess.squares import ChessSquares, mirror
 from azero.games.compass import choose, spread
-from azero.games.diagrams import parse_ranks
+from azero.games.diagrams import parse_ranks, sets_of
 from azero.games.positions import word
 from azero.games.quoting import shorten
 from azero.types import Array
@@ -64,20 +63,6 @@ def _parse(fen: str) -> ParsedFen:
     )
     check_opponent_king(mirrored(parsed.position))
     return parsed
-
-
-def letters_of(position: ChessPosition, is_black: bool, squares: Iterable[int]) -> str:
-    """Return the letters of the pieces on `squares`, counted from the mover's side; a dot for an
-    empty one. `is_black`: the mover is Black."""
-    own, other, *kinds = (
-        int(held.low[0]) | int(held.high[0]) << 32
-        for held in (position.own, position.other, *position.kinds)
-    )
-    white, pieces = other if is_black else own, []
-    for square in squares:
-        letter = LETTERS[sum((kind >> square & 1) << bit for bit, kind in enumerate(kinds))]
-        pieces.append(letter if white >> square & 1 else letter.lower())
-    return "".join(pieces)
 
 
 class Fields(NamedTuple):
@@ -184,22 +169,12 @@ def _count(text: str, name: str) -> int:
 
 def position_of(pieces: list[str], side: str, rights: int, file: int) -> ChessPosition:
     """Return the position of 64 letters from a1, as seen by the side to move."""
-
-    def squares(wanted: list[bool]) -> ChessSquares:
-        bits = sum(1 << square for square, is_wanted in enumerate(wanted) if is_wanted)
-        return ChessSquares(word(bits & 0xFFFFFFFF), word(bits >> 32))
-
     black = spread(word(side == "b") != 0)
-    white_pieces, black_pieces = (
-        squares([piece.isupper() for piece in pieces]),
-        squares([piece.islower() for piece in pieces]),
+    sets = (
+        ChessSquares(word(bits & 0xFFFFFFFF), word(bits >> 32)) for bits in sets_of(pieces, LETTERS)
     )
-    planes = [
-        squares([bool(LETTERS.index(piece.upper()) >> bit & 1) for piece in pieces])
-        for bit in range(3)
-    ]
     white_pieces, black_pieces, *kinds = (
-        choose(black, mirror(plane), plane) for plane in (white_pieces, black_pieces, *planes)
+        choose(black, mirror(squares), squares) for squares in sets
     )
     own_rights = rights if side == "w" else (rights >> 2 | rights << 2) & 15
     return ChessPosition(

@@ -12,11 +12,11 @@ import numpy as np
 
 from azero.games.chess import legal, moves
 from azero.games.chess import position as positions
-from azero.games.chess.fen import LETTERS, START, letters_of, parse_fen, parse_square, square_name
+from azero.games.chess.fen import LETTERS, START, parse_fen, parse_square, square_name
 from azero.games.chess.position import ChessPosition
 from azero.games.chess.san import SAN, plain_san
 from azero.games.chess.squares import ChessSquares
-from azero.games.diagrams import diagram_rows, format_ranks
+from azero.games.diagrams import diagram_rows, format_ranks, letters_of
 
 __all__ = ["START", "ChessBoard", "board_of_fen", "board_of_state", "parse_fen"]
 
@@ -65,8 +65,14 @@ class ChessBoard:
     @functools.cached_property
     def pieces(self) -> str:
         """The letters of the squares from a1, seen from White's side; a dot for an empty one."""
+        seen = self.position
+        own, other, *kinds = (
+            int(held.low[0]) | int(held.high[0]) << 32
+            for held in (seen.own, seen.other, *seen.kinds)
+        )
+        white = other if self.is_black else own
         squares = map(self.wide_square, map(self.view, range(self.SIZE**2)))
-        return letters_of(self.position, self.is_black, squares)
+        return "".join(letters_of(white, kinds, squares, LETTERS.__getitem__))
 
     def view(self, square: int) -> int:
         """Convert a square's number between counting from a1 and counting from the mover's side."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from azero.games.diagrams import format_held, format_ranks
+from azero.games.diagrams import format_held, format_ranks, letters_of
 from azero.games.shogi import legal, moves
 from azero.games.shogi import position as positions
 from azero.games.shogi.sfen import LETTERS, format_hands, parse_sfen, parse_square, square_name
@@ -45,12 +45,7 @@ class ShogiBoard:
             sum(int(word[0]) << 27 * index for index, word in enumerate(squares))
             for squares in positions.board_sets(self.frame)
         )
-        pieces = []
-        for square in range(_LAST + 1):
-            code = sum((plane >> square & 1) << bit for bit, plane in enumerate(planes))
-            name = letter_of(code)
-            pieces.append(name if black >> square & 1 else name.lower())
-        return pieces
+        return letters_of(black, planes, range(_LAST + 1), letter_of)
 
     @property
     def hands(self) -> tuple[dict[str, int], dict[str, int]]:
