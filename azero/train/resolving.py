@@ -17,6 +17,7 @@ from azero.games.positions import read_positions
 from azero.games.settings import GameConfig
 from azero.networks.make import resolve
 from azero.networks.settings import ConvolutionalConfig, LinearConfig
+from azero.players.searches import with_symmetries
 from azero.settings import Config, from_dict
 from azero.train.loop import START_POSITIONS
 
@@ -75,19 +76,10 @@ def _resolve(config: Config, workdir: Path) -> Config:
         network = from_dict({"network": earlier}, config, source=source).network
     if config.game.start_positions is not None:
         _keep_start_positions(config.game, workdir / START_POSITIONS)
-    if isinstance(network, LinearConfig):
-        config = _without_symmetries(config)
+    if isinstance(network, LinearConfig):  # its planes, indices of patterns, have no symmetries
+        replay = dataclasses.replace(config.replay, symmetries=False)
+        config = dataclasses.replace(with_symmetries(config, "none"), replay=replay)
     return dataclasses.replace(config, network=resolve(network))
-
-
-def _without_symmetries(config: Config) -> Config:
-    """Return `config` for a network whose planes are pattern indices, which have no symmetries."""
-    return dataclasses.replace(
-        config,
-        search=config.search.replace(random_symmetry=False),
-        replay=dataclasses.replace(config.replay, symmetries=False),
-        evaluation=dataclasses.replace(config.evaluation, average_symmetries=False),
-    )
 
 
 def _keep_start_positions(game: GameConfig, kept: Path) -> None:
