@@ -148,17 +148,10 @@ def _read(path: Path, form: RecordFormat, tally: ImportTally) -> Iterator[Record
     try:
         for record in form.read(path, skipped):
             yield record
-            _leave_out_unreadable(skipped, tally)
+            tally.leave_out_unreadable(skipped)
     except (ValueError, MemoryError) as error:
         skipped.append(f"{path.name}: {error or 'not enough memory to read it'}")
-    _leave_out_unreadable(skipped, tally)
-
-
-def _leave_out_unreadable(skipped: list[str], tally: ImportTally) -> None:
-    for line in skipped:
-        name, _, reason = line.partition(": ")
-        tally.leave_out(name, "not readable", reason)
-    skipped.clear()
+    tally.leave_out_unreadable(skipped)
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,14 @@ class ImportTally:
         if detail:
             self.unreadable.append(f"{name}: {text}")
 
+    def leave_out_unreadable(self, lines: list[str]) -> None:
+        """Count the games of `lines`, each a name, a colon and what is wrong; the list is then
+        empty."""
+        for line in lines:
+            name, _, reason = line.partition(": ")
+            self.leave_out(name, "not readable", reason)
+        lines.clear()
+
 
 def pack_records(records: Sequence[Record], game: Game, tally: ImportTally) -> HostArray:
     """Return the packed positions of games, in order; games with illegal moves are left out and
@@ -100,9 +108,7 @@ def pack_file(
             tally.leave_out(record.name, reason)
         else:
             records.append(record)
-    for line in skipped:
-        name, _, reason = line.partition(": ")
-        tally.leave_out(name, "not readable", reason)
+    tally.leave_out_unreadable(skipped)
     if not records:
         reasons = ", ".join(f"{count} with {reason}" for reason, count in tally.left_out.items())
         first = f"; the first: {tally.unreadable[0]}" if tally.unreadable else ""
