@@ -67,10 +67,11 @@ class WithHistory(IdentityOnly, abc.ABC):
 
     def init(self) -> PyTree:
         """Return the start position, by default the usual one."""
-        return self.from_position(self._start)
+        return self._from_position(self._start)
 
-    def from_position(self, line: str) -> PyTree:
-        """Return a game that starts from a position in FEN or SFEN. Host side.
+    def _from_position(self, line: str) -> PyTree:
+        """Return a game that starts from a position in FEN or SFEN: `from_fen` or `from_sfen` of a
+        game. Host side.
 
         Raises:
           ValueError: it is not a position of the game; what is wrong is named.

@@ -76,6 +76,7 @@ class ChessGame(WithHistory):
 
     MOST_MOVES: ClassVar[int] = MAX_FULL_MOVES
     NOTATION: ClassVar[str] = "fen"
+    from_fen = WithHistory._from_position
     REVERSED_AXES: ClassVar[tuple[int, ...]] = (0,)
 
     @staticmethod

@@ -121,6 +121,7 @@ class Shogi(WithHistory):
     TEXT: ClassVar[ModuleType] = text
     MOST_MOVES: ClassVar[int] = MOST_MOVES
     NOTATION: ClassVar[str] = "sfen"
+    from_sfen = WithHistory._from_position
     frame_words: ClassVar[int] = position.FRAME_WORDS
 
     def __post_init__(self) -> None:

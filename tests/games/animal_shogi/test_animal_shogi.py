@@ -23,7 +23,7 @@ def played(sfen: str, *names: str):
     game = AnimalShogi()
     return play_names(
         game,
-        game.from_position(sfen),
+        game.from_sfen(sfen),
         names,
         lambda state, name: text.board_of_state(state).names[name],
         BATCH,
@@ -33,7 +33,7 @@ def played(sfen: str, *names: str):
 @pytest.mark.parametrize("depth", [5, 7])
 def test_number_of_lines(depth: int) -> None:
     game = AnimalShogi()
-    assert make_perft(game, game.from_position, BATCH)(text.START, depth) == PERFT[depth - 1]
+    assert make_perft(game, game.from_sfen, BATCH)(text.START, depth) == PERFT[depth - 1]
 
 
 def test_games_against_the_referee(seed: int) -> None:

@@ -21,7 +21,7 @@ def make_perft(game, parse=None, piece: int = 256, frontier: int = 65_536):
     Positions are played `piece` at a time; at most about `frontier` of them are kept for each
     depth.
     """
-    parse = parse or game.from_position
+    parse = parse or game.from_fen
     step = jax.jit(jax.vmap(game.step), compiler_options=OPTIMISED)
 
     @functools.partial(jax.jit, compiler_options=OPTIMISED)

@@ -51,7 +51,7 @@ def play_and_compare(
     rng = np.random.default_rng(seed)
     step, look = jax.jit(jax.vmap(game.step)), make_look(game)
     boards = [chess.Board(fen) for _ in range(count)]
-    states = stack([game.from_position(fen)] * count)
+    states = stack([game.from_fen(fen)] * count)
     over, reasons = [""] * count, collections.Counter()
     while not all(over):
         masks, endings, rewards = map(np.asarray, look(states))

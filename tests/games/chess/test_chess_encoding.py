@@ -22,7 +22,7 @@ def compiled(verb: str):
 
 
 def play(fen: str, moves: str = ""):
-    state = GAME.from_position(fen)
+    state = GAME.from_fen(fen)
     for move in moves.split():
         state = compiled("step")(state, jnp.int32(text.parse_san(text.board_of_state(state), move)))
     return state
@@ -166,7 +166,7 @@ ACTIONS = [
 
 @pytest.mark.parametrize(("fen", "move", "action"), ACTIONS)
 def test_actions(fen: str, move: str, action: int) -> None:
-    state = GAME.from_position(fen)
+    state = GAME.from_fen(fen)
     assert bool(compiled("legal_action_mask")(state)[action])
     assert GAME.format_action(state, action) == move
     assert text.board_of_state(state).uci[move] == action
@@ -201,7 +201,7 @@ def mirror_fen(fen: str) -> str:
 def test_the_two_sides_are_mirror_images(fen: str) -> None:
     """The same actions in play: equal legal moves, and planes that differ in the colour and in the
     one move that White is ahead."""
-    white, black = GAME.from_position(fen), GAME.from_position(mirror_fen(fen))
+    white, black = GAME.from_fen(fen), GAME.from_fen(mirror_fen(fen))
     rng = np.random.default_rng(3)
     for _ in range(12):
         masks = [np.asarray(compiled("legal_action_mask")(state)) for state in (white, black)]

@@ -23,7 +23,7 @@ def step():
 
 def legal(fen: str) -> set[str]:
     """The legal moves by their names in UCI, of the compiled mask."""
-    state = GAME.from_position(fen)
+    state = GAME.from_fen(fen)
     board = text.board_of_state(state)
     actions = (
         np.flatnonzero(np.asarray(GAME.legal_action_mask(state))) if not int(state.ending) else []
@@ -33,7 +33,7 @@ def legal(fen: str) -> set[str]:
 
 def play(fen: str, moves: str):
     """The state after moves in SAN."""
-    state = GAME.from_position(fen)
+    state = GAME.from_fen(fen)
     for move in moves.split():
         state = step()(state, jnp.int32(text.parse_san(text.board_of_state(state), move)))
     return state
@@ -210,7 +210,7 @@ def test_checkmate_stalemate_and_their_rewards() -> None:
     stuck = play("7k/8/5KQ1/8/8/8/8/8 w - - 0 1", "Qf7")
     assert ending(stuck) == "stalemate" and GAME.rewards(stuck).tolist() == [0.0, 0.0]
     assert np.asarray(GAME.legal_action_mask(stuck)).all()
-    assert ending(GAME.from_position("7k/5Q2/5K2/8/8/8/8/8 b - - 0 1")) == "stalemate"
+    assert ending(GAME.from_fen("7k/5Q2/5K2/8/8/8/8/8 b - - 0 1")) == "stalemate"
 
 
 def test_a_finished_game_stays_as_it_is() -> None:
@@ -239,7 +239,7 @@ def test_a_finished_game_stays_as_it_is() -> None:
 )
 def test_insufficient_material(pieces: str, is_insufficient: bool) -> None:
     assert (
-        ending(GAME.from_position(f"{pieces} w - - 0 1")) == "insufficient material"
+        ending(GAME.from_fen(f"{pieces} w - - 0 1")) == "insufficient material"
     ) == is_insufficient
 
 
@@ -249,7 +249,7 @@ def test_fifty_moves_and_a_mate_with_the_last_of_them() -> None:
     assert ending(play("7k/8/6K1/8/8/8/R7/8 w - - 99 80", "Ra8#")) == "checkmate"
     assert ending(play("7k/p7/8/8/8/8/R7/K7 w - - 99 80", "Rxa7")) == ""
     assert ending(play("7k/p7/8/8/8/8/R7/K7 b - - 99 80", "a5")) == ""
-    assert ending(GAME.from_position("7k/8/8/8/8/8/R7/K7 w - - 100 80")) == "fifty moves"
+    assert ending(GAME.from_fen("7k/8/8/8/8/8/R7/K7 w - - 100 80")) == "fifty moves"
 
 
 def test_the_third_occurrence_ends_the_game() -> None:
@@ -266,7 +266,7 @@ def test_a_repetition_far_back_counts_in_the_search_as_well() -> None:
     walk = "Kb1 Kh7 Kc1 Kg7 Kd1 Kf7 Ke1 Ke7 Kd1 Kf7 Kc1 Kg7 Kb1 Kh7 Ka1 Kh8 "
     start = "7k/8/8/8/8/8/R7/K7 w - - 0 1"
     moves = (walk * 3).split()
-    state, slim = GAME.from_position(start), GAME.search_state(GAME.from_position(start))
+    state, slim = GAME.from_fen(start), GAME.search_state(GAME.from_fen(start))
     for move in moves:
         if ending(state):
             break

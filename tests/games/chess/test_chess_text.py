@@ -53,7 +53,7 @@ def test_every_move_has_the_names_that_python_chess_gives(fen: str) -> None:
 def test_a_state_and_a_fen_make_the_same_board() -> None:
     game = Chess()
     for fen in FENS:
-        board = text.board_of_state(game.from_position(fen))
+        board = text.board_of_state(game.from_fen(fen))
         assert text.format_fen(board) == text.format_fen(text.board_of_fen(fen))
         assert board.actions == text.board_of_fen(fen).actions
         assert board.is_check == chess.Board(fen).is_check()
@@ -106,7 +106,7 @@ def test_castling_rights_without_king_and_rook_are_dropped() -> None:
     ],
 )
 def test_a_bad_fen_is_one_line_that_says_what_is_wrong(fen: str, reason: str) -> None:
-    for read in (text.board_of_fen, Chess().from_position, lambda fen: Chess(fen=fen)):
+    for read in (text.board_of_fen, Chess().from_fen, lambda fen: Chess(fen=fen)):
         with pytest.raises(ValueError) as caught:
             read(fen)
         message = str(caught.value)

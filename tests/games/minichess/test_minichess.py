@@ -24,7 +24,7 @@ def played(fen: str, *names: str):
     game = Minichess()
     return play_names(
         game,
-        game.from_position(fen),
+        game.from_fen(fen),
         names,
         lambda state, name: text.board_of_state(state).uci[name],
         BATCH,

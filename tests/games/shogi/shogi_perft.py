@@ -60,7 +60,7 @@ def make_perft(game, frontier: int = 128):
             return sum(int(masks(chunk).sum()) for chunk in pieces(states, BATCH))
         return sum(lines(children(chunk), depth - 1) for chunk in pieces(states, frontier))
 
-    return lambda sfen, depth: lines(stack([game.from_position(sfen)]), depth)
+    return lambda sfen, depth: lines(stack([game.from_sfen(sfen)]), depth)
 
 
 def part(states, index):

@@ -116,7 +116,7 @@ def play_and_compare(
     up."""
     rng, (step, look) = np.random.default_rng(seed), programs(game)
     referees = [Referee(sfen) for _ in range(count)]
-    states = padded(stack([game.from_position(sfen)]))
+    states = padded(stack([game.from_sfen(sfen)]))
     over, reasons = [False] * count, collections.Counter()
     while not all(over):
         masks, endings, rewards = map(np.asarray, look(states))

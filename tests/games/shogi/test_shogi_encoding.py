@@ -24,7 +24,7 @@ def observe():
 
 
 def play(sfen: str, usi: str = ""):
-    state = GAME.from_position(sfen)
+    state = GAME.from_sfen(sfen)
     for move in usi.split():
         action = text.board_of_state(state).usi[move]
         state = part(programs(GAME)[0](padded(stack([state])), np.full(BATCH, action, np.int32)), 0)
@@ -182,7 +182,7 @@ ACTIONS = [
 
 @pytest.mark.parametrize(("sfen", "move", "action"), ACTIONS)
 def test_actions(sfen: str, move: str, action: int) -> None:
-    state = GAME.from_position(sfen)
+    state = GAME.from_sfen(sfen)
     assert GAME.format_action(state, action) == move
     assert text.board_of_state(state).usi[move] == action
 
@@ -206,7 +206,7 @@ TURNED = [
 def test_the_two_sides_are_images_of_each_other(sfen: str) -> None:
     """The same actions in play: equal legal moves, and planes that differ in the colour alone."""
     step, look = programs(GAME)
-    states = padded(stack([GAME.from_position(sfen), GAME.from_position(turn_sfen(sfen))]))
+    states = padded(stack([GAME.from_sfen(sfen), GAME.from_sfen(turn_sfen(sfen))]))
     rng = np.random.default_rng(3)
     for _ in range(12):
         masks = np.asarray(look(states)[0])

@@ -17,7 +17,7 @@ GAME = Shogi()
 def legal(sfen: str) -> set[str]:
     """The legal moves by their names in USI, of the compiled mask, which has to be the same from
     the other side of the board."""
-    state, turned = GAME.from_position(sfen), GAME.from_position(turn_sfen(sfen))
+    state, turned = GAME.from_sfen(sfen), GAME.from_sfen(turn_sfen(sfen))
     masks = np.asarray(programs(GAME)[1](padded(stack([state, turned])))[0])
     np.testing.assert_array_equal(masks[0], masks[1])
     board = text.board_of_state(state)
@@ -26,7 +26,7 @@ def legal(sfen: str) -> set[str]:
 
 def play(start, moves: str):
     """The state after moves in USI, from an SFEN or a state; every one of them is legal."""
-    state = GAME.from_position(start) if isinstance(start, str) else start
+    state = GAME.from_sfen(start) if isinstance(start, str) else start
     for move in moves.split():
         assert not int(state.ending), f"over before {move}"
         action = text.board_of_state(state).usi[move]
@@ -197,12 +197,12 @@ def test_the_king_does_not_hide_behind_itself() -> None:
 
 
 def test_who_cannot_move_has_lost() -> None:
-    state = GAME.from_position("8k/9/9/9/9/1n7/9/2g6/K8 b - 1")
+    state = GAME.from_sfen("8k/9/9/9/9/1n7/9/2g6/K8 b - 1")
     assert ending(state) == ("no legal move", [-1.0, 1.0])
     assert np.asarray(programs(GAME)[1](padded(stack([state])))[0]).all(), (
         "a finished game's mask is all True"
     )
-    assert ending(GAME.from_position(turn_sfen("8k/9/9/9/9/1n7/9/2g6/K8 b - 1"))) == (
+    assert ending(GAME.from_sfen(turn_sfen("8k/9/9/9/9/1n7/9/2g6/K8 b - 1"))) == (
         "no legal move",
         [1.0, -1.0],
     )
@@ -271,7 +271,7 @@ def test_what_makes_a_position_the_same() -> None:
     """Pieces on the board, pieces in hand and the side to move; not the number of the move."""
 
     def code(sfen: str) -> int:
-        return int(GAME.from_position(sfen).codes[0])
+        return int(GAME.from_sfen(sfen).codes[0])
 
     board = "4k4/9/9/9/9/9/9/9/4K4"
     others = ["b L 1", "b p 1", "b 2P 1", "w P 1", "b - 1"]
@@ -308,12 +308,12 @@ TEN = "3+P+P+P3/+P+P+PK+P+P+P+P1/9/9/9/9/4k4/9/9 b"
     ],
 )
 def test_an_entering_king_wins(why: str, sfen: str, is_won: bool) -> None:
-    assert ending(GAME.from_position(sfen)) == (
+    assert ending(GAME.from_sfen(sfen)) == (
         ("entering king", [1.0, -1.0]) if is_won else ("", [0.0, 0.0])
     ), why
-    assert ending(Shogi(entering_king=False).from_position(sfen)) == ("", [0.0, 0.0])
+    assert ending(Shogi(entering_king=False).from_sfen(sfen)) == ("", [0.0, 0.0])
     is_won_by_white = is_won or "White alone" in why
-    assert ending(GAME.from_position(turn_sfen(sfen))) == (
+    assert ending(GAME.from_sfen(turn_sfen(sfen))) == (
         ("entering king", [-1.0, 1.0]) if is_won_by_white else ("", [0.0, 0.0])
     ), why
 
