@@ -8,18 +8,18 @@ is an empty square.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 
 def letters_of(
-    first: int, kinds: Sequence[int], squares: Iterable[int], letters: Callable[[int], str]
+    first: int, kinds: Sequence[int], squares: Iterable[int], letters: Sequence[str]
 ) -> list[str]:
     """Return what stands on each of `squares`, in small letters where it is not among `first`, the
-    first mover's pieces. `kinds` are the bit planes of the pieces' codes, of which `letters` are
-    the letters. Sets of squares are integers: bit s is square s."""
+    first mover's pieces. `kinds` are the bit planes of the pieces' codes, which are places in
+    `letters`. Sets of squares are integers: bit s is square s."""
     found = []
     for square in squares:
-        letter = letters(sum((plane >> square & 1) << bit for bit, plane in enumerate(kinds)))
+        letter = letters[sum((plane >> square & 1) << bit for bit, plane in enumerate(kinds))]
         found.append(letter if first >> square & 1 else letter.lower())
     return found
 

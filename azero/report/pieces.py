@@ -19,7 +19,6 @@ from azero.games.minichess import text as minichess_text
 from azero.games.shogi import sfen as shogi_sfen
 from azero.games.shogi import text as shogi_text
 from azero.games.shogi.names import PIECES
-from azero.games.shogi.position import KINDS
 from azero.report.boards import CELL, DRAWN, MARGIN
 
 
@@ -70,15 +69,13 @@ class DrawnGame(NamedTuple):
     hands: list[str]
 
 
+_SHOGI_LETTERS = dict(zip(shogi_sfen.LETTERS, ".ABCDEFGHIJKLMN", strict=True))
+
+
 def _shogi_letters(board: Any) -> Sequence[str]:
     """Return one letter a square: A for a pawn, B for a lance ... in the order of the codes."""
-    letters = {shogi_text.letter_of(code): chr(ord("@") + code) for code in KINDS}
-    return [
-        (letters[piece.upper()] if piece[-1].isupper() else letters[piece.upper()].lower())
-        if piece
-        else "."
-        for piece in board.pieces
-    ]
+    letters = [(_SHOGI_LETTERS[piece.upper()], piece) for piece in board.pieces]
+    return [letter.lower() if piece.islower() else letter for letter, piece in letters]
 
 
 def _hands(board: Any) -> str:
@@ -122,7 +119,7 @@ NOTATIONS = {
         write=shogi_text.format_sfen,
         of_state=shogi_text.board_of_state,
         by_squares=shogi_text.format_usi,
-        glyphs={chr(ord("@") + code): PIECES[shogi_text.letter_of(code)] for code in KINDS},
+        glyphs={_SHOGI_LETTERS[piece]: sign for piece, sign in PIECES.items()},
         files="987654321",
         ranks="ihgfedcba",
     ),

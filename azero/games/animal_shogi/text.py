@@ -170,7 +170,7 @@ class AnimalShogiBoard:
         an empty one."""
         seen = _turned(self.position) if self.is_second else self.position
         first, *kinds = (int(word[0]) for word in (seen.own, *seen.kinds))
-        return "".join(letters_of(first, kinds, range(NUM_SQUARES), LETTERS.__getitem__))
+        return "".join(letters_of(first, kinds, range(NUM_SQUARES), LETTERS))
 
     @property
     def hands(self) -> tuple[dict[str, int], dict[str, int]]:

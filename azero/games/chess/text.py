@@ -72,7 +72,7 @@ class ChessBoard:
         )
         white = other if self.is_black else own
         squares = map(self.wide_square, map(self.view, range(self.SIZE**2)))
-        return "".join(letters_of(white, kinds, squares, LETTERS.__getitem__))
+        return "".join(letters_of(white, kinds, squares, LETTERS))
 
     def view(self, square: int) -> int:
         """Convert a square's number between counting from a1 and counting from the mover's side."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from azero.games.quoting import shorten
-from azero.games.shogi.position import HAND_KINDS, PROMOTED, SET_SIZES
+from azero.games.shogi.position import HAND_KINDS, SET_SIZES
 from azero.games.shogi.records import MoveList, Ratings, ShogiGame, read_rating, winner_of
 from azero.games.shogi.sfen import (
     LETTERS,
@@ -17,7 +17,7 @@ from azero.games.shogi.sfen import (
     parse_square,
     square_of_digits,
 )
-from azero.games.shogi.text import ShogiBoard, board_of_sfen, format_usi, letter_of
+from azero.games.shogi.text import ShogiBoard, board_of_sfen, format_usi
 
 PIECES = ("", "FU", "KY", "KE", "GI", "KA", "HI", "KI", "OU", "TO", "NY", "NK", "NG", "UM", "RY")
 """Kinds by their codes."""
@@ -140,7 +140,7 @@ class _Reader:
             usi = f"{LETTERS[code]}*{square_of_digits(end)}" if code in HAND_KINDS else "?"
         else:
             was = self.line.board.pieces[parse_square(square_of_digits(start))].upper()
-            becomes = letter_of(code)
+            becomes = LETTERS[code]
             if was not in (becomes, becomes.lstrip("+")):
                 raise ValueError(f"{sign}{start}{end}{piece} moves a piece that is not there")
             usi = square_of_digits(start) + square_of_digits(end) + ("+" if was != becomes else "")
@@ -170,7 +170,7 @@ class _Reader:
             raise ValueError(
                 f"{sign}{piece} is not a piece; they are + or - and {' '.join(PIECES[1:])}"
             )
-        letter = letter_of(PIECES.index(piece))
+        letter = LETTERS[PIECES.index(piece)]
         if square == "00":
             self.hands[sign][letter] = self.hands[sign].get(letter, 0) + 1
         else:
@@ -209,11 +209,9 @@ def format_move(board: ShogiBoard, action: int) -> str:
     usi, sign = format_usi(board, action), "-" if board.is_white else "+"
     if usi[1] == "*":
         return f"{sign}00{digits_of(usi[2:])}{PIECES[LETTERS.index(usi[0])]}"
-    piece = board.pieces[parse_square(usi[:2])]
-    code = LETTERS.index(piece[-1].upper()) + (
-        PROMOTED if piece[0] == "+" or usi.endswith("+") else 0
-    )
-    return f"{sign}{digits_of(usi[:2])}{digits_of(usi[2:4])}{PIECES[code]}"
+    piece = board.pieces[parse_square(usi[:2])].upper()
+    becomes = PIECES[LETTERS.index(f"+{piece}" if usi.endswith("+") else piece)]
+    return f"{sign}{digits_of(usi[:2])}{digits_of(usi[2:4])}{becomes}"
 
 
 def format_csa(
@@ -261,5 +259,4 @@ def foul(black_wins: bool) -> str:
 
 
 def _cell(piece: str) -> str:
-    code = LETTERS.index(piece[-1].upper()) + (PROMOTED if piece[0] == "+" else 0)
-    return ("+" if piece[-1].isupper() else "-") + PIECES[code]
+    return ("+" if piece.isupper() else "-") + PIECES[LETTERS.index(piece.upper())]

@@ -11,10 +11,11 @@ from azero.games.shogi import csa, ki2
 from azero.games.shogi.names import FILES, LETTERS, NUMERALS, PIECE_NAME, RANKS, destination
 from azero.games.shogi.position import HAND_KINDS
 from azero.games.shogi.records import MoveList, ShogiGame, winner_of
+from azero.games.shogi.sfen import LETTERS as SFEN_LETTERS
 from azero.games.shogi.sfen import START, format_hands, parse_square, square_of_digits
-from azero.games.shogi.text import ShogiBoard, letter_of
+from azero.games.shogi.text import ShogiBoard
 
-_DROPPED = tuple(letter_of(code) for code in HAND_KINDS)
+_DROPPED = tuple(SFEN_LETTERS[code] for code in HAND_KINDS)
 HANDICAPS = {
     "平手": START,
     "香落ち": "lnsgkgsn1/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from azero.games.shogi.position import KINDS
-from azero.games.shogi.sfen import square_of_digits
-from azero.games.shogi.text import letter_of
+from azero.games.shogi import sfen
 
-PIECES = dict(zip((letter_of(code) for code in KINDS), "歩香桂銀角飛金玉と杏圭全馬龍", strict=True))
+PIECES = dict(zip(sfen.LETTERS[1:], "歩香桂銀角飛金玉と杏圭全馬龍", strict=True))
 """Kinds as on boards and in moves, by their letters in SFEN."""
 LETTERS = {sign: letter for letter, sign in PIECES.items()} | {
     "王": "K",
@@ -30,4 +28,4 @@ def destination(file: str | None, rank: str | None, last: str) -> str:
     """Return the square in USI of a file and a rank of a move; without them, as in 同, `last`."""
     if file is None or rank is None:
         return last
-    return square_of_digits(f"{FILES.index(file) % 9 + 1}{RANKS.index(rank) % 9 + 1}")
+    return sfen.square_of_digits(f"{FILES.index(file) % 9 + 1}{RANKS.index(rank) % 9 + 1}")

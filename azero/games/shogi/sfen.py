@@ -27,7 +27,7 @@ from azero.games.shogi.squares import NUM_SQUARES, SIZE, ShogiSquares
 from azero.types import Array
 
 START = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
-LETTERS = ".PLNSBRGK"
+LETTERS = ("", *"PLNSBRGK", *(f"+{letter}" for letter in "PLNSBR"))
 """Kinds by their codes; Black's are capitals, a promoted piece has a plus in front."""
 NAMES = ("", "pawn", "lance", "knight", "silver", "bishop", "rook", "gold", "king")
 MAX_MOVE_NUMBER = 100_000
@@ -123,8 +123,8 @@ def _parse_board(board: str) -> Pieces:
             raise ValueError(f"rank {rank} has {len(cells)} squares, not 9")
         for file, cell in enumerate(cells):
             if cell:
-                code = LETTERS.index(cell[-1].upper()) + (PROMOTED if cell[0] == "+" else 0)
-                pieces[SIZE * ("ihgfedcba".index(rank)) + file] = (code, cell[-1].islower())
+                square = SIZE * "ihgfedcba".index(rank) + file
+                pieces[square] = (LETTERS.index(cell.upper()), cell.islower())
     return pieces
 
 

@@ -45,7 +45,7 @@ class ShogiBoard:
             sum(int(word[0]) << 27 * index for index, word in enumerate(squares))
             for squares in positions.board_sets(self.frame)
         )
-        return letters_of(black, planes, range(_LAST + 1), letter_of)
+        return letters_of(black, planes, range(_LAST + 1), LETTERS)
 
     @property
     def hands(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -94,14 +94,6 @@ class ShogiBoard:
         return ShogiBoard(
             tuple(positions.play(self.frame, moves.decode(np.array([action], np.uint32))))  # type: ignore[arg-type]
         )
-
-
-def letter_of(code: int) -> str:
-    """Return the letter of a kind in SFEN: P, or +P if it is promoted; empty for code 0."""
-    promoted = code > positions.PROMOTED
-    return ("+" if promoted else "") + LETTERS[
-        code - positions.PROMOTED if promoted else code
-    ].strip(".")
 
 
 def board_of_sfen(sfen: str) -> ShogiBoard:
