@@ -95,12 +95,14 @@ class ChessGame(WithHistory):
 
     def to_play(self, state: ChessState) -> Array:
         """Return int32[]: 0 for White, 1 for Black."""
-        return _mover(state)
+        return (position.facts(state.frames[0, -1]).plies & 1).astype(jnp.int32)
 
     def rewards(self, state: ChessState) -> Array:
         """Return float32[2] for White and Black: +1 and -1 after a mate, else 0."""
         signs = jnp.where(
-            jnp.arange(2, dtype=jnp.int32) == 1 - _mover(state), jnp.float32(1.0), jnp.float32(-1.0)
+            jnp.arange(2, dtype=jnp.int32) == 1 - self.to_play(state),
+            jnp.float32(1.0),
+            jnp.float32(-1.0),
         )
         return jnp.where(state.ending == ENDINGS.index("checkmate"), signs, jnp.float32(0.0))
 
@@ -113,10 +115,6 @@ class ChessGame(WithHistory):
         """Return the state with half of the codes: 828 bytes. Two different positions have the same
         code with probability 2^-31."""
         return dataclasses.replace(state, codes=state.codes[:1])
-
-
-def _mover(state: ChessState) -> Array:
-    return (position.facts(state.frames[0, -1]).plies & 1).astype(jnp.int32)
 
 
 def after(state: ChessState, new: Surveyed, max_moves: int) -> ChessState:
