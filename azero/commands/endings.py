@@ -17,6 +17,7 @@ import tyro
 
 from azero.config import check_range
 from azero.games.chess.text import board_of_fen, format_fen
+from azero.games.diagrams import format_ranks
 
 MOST_TRIES = 1000
 """Random placements tried for one position before giving up."""
@@ -129,11 +130,7 @@ def _place(
         ]
         board[int(rng.choice(free))] = piece.swapcase() if is_exchanged else piece
     is_white = (rng.random() < attacker_moves) != is_exchanged
-    rows = (
-        "".join("1" if piece == "." else piece for piece in board[8 * rank : 8 * rank + 8])
-        for rank in range(7, -1, -1)
-    )
-    return f"{'/'.join(rows)} {'w' if is_white else 'b'} - - 0 1"
+    return f"{format_ranks(board, 8)} {'w' if is_white else 'b'} - - 0 1"
 
 
 def _kings_at_edge(rng: np.random.Generator) -> tuple[int, int]:
