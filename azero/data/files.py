@@ -14,8 +14,9 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -57,6 +58,21 @@ def describe_system_error(error: OSError) -> str:
     where = f"{error.filename}: " if error.filename else ""
     advice = _ADVICE.get(error.errno or 0, "")
     return f"{where}{error.strerror or error}{f'; {advice}' if advice else ''}"
+
+
+def missing_directories(path: Path) -> list[Path]:
+    """Return which of a directory and its parents do not exist, the innermost first."""
+    return [folder for folder in (path, *path.parents) if not folder.exists()]
+
+
+def remove_made(made: Sequence[Path]) -> None:
+    """Remove directories that `missing_directories` named before they were made: the first with all
+    that is in it, its parents where they are empty."""
+    for folder in made[:1]:
+        shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        for folder in made[1:]:
+            folder.rmdir()
 
 
 @contextlib.contextmanager

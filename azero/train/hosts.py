@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 from azero import mesh as mesh_lib
 from azero.data import run_files as files
 from azero.data.directory_lock import hold
+from azero.data.files import missing_directories, remove_made
 from azero.distributed import say
 
 _SEEN_SECONDS = 15.0
@@ -54,20 +54,21 @@ def hold_workdir(workdir: Path) -> Iterator[None]:
     """Make the working directory and keep other runs out of it.
 
     Of several processes of one run the lead does so for all. A directory that was made here and has
-    no settings yet is removed after an error: nothing has been run in it.
+    no settings yet is removed after an error, with the parents that were made: nothing has been run
+    in it.
 
     Raises:
       ValueError: another run uses it.
       OSError: it cannot be made or written to.
     """
-    is_new = mesh_lib.is_lead() and not workdir.exists()
+    made = missing_directories(workdir) if mesh_lib.is_lead() else []
     workdir.mkdir(parents=True, exist_ok=True)
     with hold(workdir) if mesh_lib.is_lead() else contextlib.nullcontext():
         try:
             yield
         except Exception:
-            if is_new and not (workdir / files.CONFIG).exists():
-                shutil.rmtree(workdir, ignore_errors=True)
+            if made and not (workdir / files.CONFIG).exists():
+                remove_made(made)
             raise
 
 

@@ -276,6 +276,10 @@ def test_errors_are_lines(workdir, data, tmp_path, capsys):
             ],
         )
     assert "records hold no searches" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(load("sl9"), ["--workdir", str(tmp_path / "runs" / "sl9"), "--data", "nowhere"])
+    assert "nowhere is not a data set" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())  # no part of the directory that was made is left
     evaluation = dataclasses.replace(tiny(1).evaluation, records=str(EXPERT))
     with pytest.raises(ValueError, match=r"evaluation.records is for self-play"):
         learn(dataclasses.replace(tiny(1), evaluation=evaluation), tmp_path / "a", data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from azero.console.progress import Progress
 from azero.console.tables import count_of, format_bytes, format_count, format_duration, make_table
 from azero.console.terminal import make_console
 from azero.data.directory_lock import hold
+from azero.data.files import missing_directories, remove_made
 from azero.data.records.dataset import Dataset
 from azero.data.records.filters import SPLITS
 from azero.data.records.formats import format_of
@@ -42,7 +42,7 @@ def run_import(request: ImportRequest, console: Console | None = None) -> Import
     paths = find_records(request.paths, form.suffixes, tally)
     if not paths:
         raise ValueError("; ".join(tally.unreadable) or "no files of recorded games were named")
-    is_new = not request.out.exists()
+    made = missing_directories(request.out)
     dataset = Dataset.create(request.out, request.filters, request.fractions)
     began = time.monotonic()
     total = max(1, sum(map(form.estimate, paths)))
@@ -63,9 +63,9 @@ def run_import(request: ImportRequest, console: Console | None = None) -> Import
                 f"stopped; {request.out} has {kept}, and the same command continues the import"
             ) from None
         is_empty = not any(dataset.shards(split) for split in SPLITS)
-        listed = None if is_new and is_empty else request.out / LEFT_OUT
+        listed = None if made and is_empty else request.out / LEFT_OUT
         if listed is None:
-            shutil.rmtree(request.out)
+            remove_made(made)
     _print_outcome(tally, time.monotonic() - began, console, listed)
     if is_empty:
         why = f"{listed} says why" if listed else f"see above; {request.out} is not made"
