@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -35,6 +36,15 @@ def directory_name(*players: str) -> str:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:12]
     return name.encode()[: MOST_BYTES - 13].decode(errors="ignore") + f"-{digest}"
+
+
+def seen_from(directory: Path, player: str) -> str:
+    """Return a player's name with the paths in it relative to a directory: the same where both have
+    been moved or copied together."""
+    return "".join(
+        os.path.relpath(word, directory) if os.path.exists(word) else word
+        for word in re.split("([:?&=])", player)
+    )
 
 
 def read_match(path: Path) -> dict[str, Any]:
@@ -102,7 +112,8 @@ class MatchDirectory:
         self, path: Path, command: dict[str, Any], players: Sequence[dict[str, Any]]
     ) -> None:
         """Open the directory for the match that `command` describes. `players` are its players now;
-        those of an earlier start are kept.
+        those of an earlier start are kept, also where the directory has been moved together with
+        theirs.
 
         A match may be extended: its games are kept, and further ones are played. One without games
         may become another match.
@@ -114,7 +125,9 @@ class MatchDirectory:
         """
         self.path = path
         self.command = to_plain(command)
-        self.players: list[dict[str, Any]] = list(players)
+        self.players: list[dict[str, Any]] = [
+            {**side, "from_here": seen_from(path, side["player"])} for side in players
+        ]
         self.games: list[MatchGame] = []
         path.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as holding:
@@ -135,6 +148,7 @@ class MatchDirectory:
                     f"{path} holds the result of a match without its games ({GAMES}), which cannot "
                     "be continued; choose another directory"
                 )
+            has_moved = self._follow(facts["players"], there)
             is_longer = there.get("games", 0) < self.command["games"]
             differences = _differences(
                 there | {"games": self.command["games"]} if is_longer else there, self.command
@@ -147,9 +161,22 @@ class MatchDirectory:
                 self.players = facts["players"]
             if differences or is_longer:
                 self._write({})  # that of all games so far is in their rows
+            elif has_moved:
+                self._write(facts.get("result", {}))
         else:
             self._write({})
         self._rows = RowFile(path / GAMES)
+
+    def _follow(self, players: Sequence[dict[str, Any]], command: dict[str, Any]) -> bool:
+        """Give the players of an earlier start and their command the names of now, where they are
+        the same seen from the directory; return whether a name has changed."""
+        has_moved = False
+        for side, then, now in zip(("first", "second"), players, self.players, strict=False):
+            is_same = then.get("from_here") == now["from_here"]
+            if is_same and then["player"] != now["player"] == self.command[side]:
+                command[side] = then["player"] = now["player"]
+                has_moved = True
+        return has_moved
 
     def add(self, game: MatchGame, record: tuple[str, str] | None) -> None:
         """Keep a finished game; `record` is the suffix and the text of its file, if it has one."""

@@ -593,6 +593,28 @@ def test_one_tree_for_each_game_plays_the_games_of_many_at_once(
     assert played[0] == played[1] and len(played[0]) == 4
 
 
+def test_a_match_goes_on_where_its_directory_moved_with_the_players(tmp_path: Path) -> None:
+    def match(here: Path, first: str, games: int) -> MatchRequest:
+        players = [f"checkpoint:{here / name}?visits=0" for name in (first, "b")]
+        return MatchRequest(*players, games, out=here / "match")
+
+    old, new = tmp_path / "old", tmp_path / "new"
+    for seed, name in enumerate("abc"):
+        small_checkpoint(old / name, seed)
+    play(match(old, "a", 2))
+    shutil.copytree(old, new)
+    _, text = play(match(new, "a", 4))
+    assert "2 of 4 games are in" in text and "continues" not in text
+    facts = read_match(new / "match")
+    assert [side["player"] for side in facts["players"]] == [
+        facts["command"][side] for side in ("first", "second")
+    ]
+    assert facts["command"]["first"] == f"checkpoint:{new / 'a'}?visits=0"
+    old.rename(tmp_path / "renamed")
+    with pytest.raises(ValueError, match="holds another match"):
+        play(match(tmp_path / "renamed", "c", 4))
+
+
 def test_matches_of_former_versions_are_not_merged_with_new_ones(tmp_path: Path) -> None:
     first, second = (small_checkpoint(tmp_path / name, seed) for seed, name in enumerate("ab"))
     new, old, tree = (tmp_path / "matches" / name for name in ("new", "old", "tree"))

@@ -91,6 +91,24 @@ def test_a_tuning_may_become_longer_but_no_other_one(tmp_path):
         tune(request_in(tmp_path, games=30), save_posterior, QUIET, scripted())
 
 
+def test_a_tuning_goes_on_where_its_directory_moved_with_the_player(tmp_path):
+    def request(here, player, trials):
+        (here / player).mkdir(parents=True, exist_ok=True)
+        player = f"checkpoint:{here / player}?visits=8&search=engine"
+        return request_in(here / "tuning", player=player, trials=trials, confirm_games=0)
+
+    check = "azero.match.tuning.tuner.check_players"  # there is no network
+    old, new = tmp_path / "old", tmp_path / "new"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(check, lambda request: None)
+        tune(request(old, "a", 5), save_posterior, QUIET, scripted())
+        old.rename(new)
+        tune(request(new, "a", 6), save_posterior, QUIET, scripted())
+        assert len((new / "tuning" / "trials.jsonl").read_text().splitlines()) == 6
+        with pytest.raises(ValueError, match="another tuning"):
+            tune(request(new, "b", 6), save_posterior, QUIET, scripted())
+
+
 def test_a_damaged_file_of_a_tuning_is_named(tmp_path):
     tune(request_in(tmp_path, trials=5, confirm_games=0), save_posterior, QUIET, scripted())
     path = tmp_path / "tuning.json"

@@ -25,7 +25,7 @@ from azero.console.tables import count_of
 from azero.console.terminal import make_console
 from azero.data.directory_lock import hold
 from azero.data.rows import Row, RowFile, read_rows, to_plain, write_atomically
-from azero.match.directory import MATCH, read_match
+from azero.match.directory import MATCH, read_match, seen_from
 from azero.match.matches import play_match
 from azero.match.request import MatchRequest, match_of
 from azero.match.score import NORMAL_95, MatchResult, Tally
@@ -112,13 +112,16 @@ def _check_same(request: TuneRequest) -> None:
     path, here = request.out / SETTINGS, to_plain(request.command)
     if path.exists():
         try:
-            there = dict(json.loads(path.read_bytes())["command"])
+            facts = json.loads(path.read_bytes())
+            there = dict(facts["command"])
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(
                 f"{path} is damaged ({error!r}); choose another directory, or remove that file "
                 "to continue with the settings given here"
             ) from error
-        names = [name for name in here if here[name] != there.get(name)]
+        then = facts.get("from_here", {})
+        moved = [name for name, text in _from_here(request).items() if then.get(name) == text]
+        names = [name for name in here if here[name] != there.get(name) and name not in moved]
         if names and read_rows(request.out / TRIALS):
             differs = "; ".join(
                 f"{name}: there {there.get(name)}, here {here[name]}" for name in names
@@ -133,8 +136,15 @@ def _check_same(request: TuneRequest) -> None:
     _write(request, {})
 
 
+def _from_here(request: TuneRequest) -> dict[str, str]:
+    """Return the players seen from the directory, which is the same where it has moved with
+    theirs."""
+    players = {"player": request.player, "against": request.against}
+    return {name: seen_from(request.out, text) for name, text in players.items() if text}
+
+
 def _write(request: TuneRequest, result: dict[str, Any]) -> None:
-    facts = {"command": request.command, "result": result}
+    facts = {"command": request.command, "from_here": _from_here(request), "result": result}
     write_atomically(request.out / SETTINGS, json.dumps(to_plain(facts), indent=2) + "\n")
 
 
