@@ -105,6 +105,13 @@ def test_words_that_other_programs_write(tmp_path):
     (tmp_path / "b.pgn").write_text(f"{same}\n\n{text}")
     _, output = import_files(tmp_path / "set", tmp_path / "b.pgn", game="chess")
     assert "duplicate" in output and "there before: 1 game" in output
+    uci = "e2e4 e7e5 g1f3 b8c6 f1c4 f8c5 e1g1 g8f6 f1e1 e8g8"
+    (tmp_path / "c.pgn").write_text(f'[Event "?"]\n[Result "1-0"]\n\n{uci} 1-0\n')
+    for name in ("set", "other"):
+        _, output = import_files(tmp_path / name, tmp_path, game="chess")
+        assert "4 games read from 3 files" in output and "duplicate" in output
+        shards = Dataset.open(tmp_path / name).shards("train")
+        assert sum(shard.games for shard in shards) == 1
 
 
 def test_what_cannot_be_imported_is_named_and_the_rest_is_taken(tmp_path):

@@ -21,6 +21,7 @@ from azero.games.chess.text import (
     board_of_fen,
     board_of_frame,
     format_diagram,
+    format_fen,
     format_san,
     parse_san,
 )
@@ -34,10 +35,24 @@ def _estimate(path: Path) -> int:
 
 
 def _key(record: PgnGame) -> bytes:
-    """Return the digest of the first position and the moves; annotations do not count."""
+    """Return the digest of the first position and the moves as they are written; annotations do not
+    count."""
     digest = hashlib.blake2b(" ".join(record.fen.split()[:4]).encode(), digest_size=16)
     digest.update(np.asarray([encode_san(move) for move in record.moves], ">i2").tobytes())
     return digest.digest()
+
+
+def _played_key(record: PgnGame, replayed: Replayed) -> bytes:
+    """Return the digest of the first position and the moves."""
+    digest = hashlib.blake2b(_first_position(record.fen).encode(), digest_size=16)
+    digest.update(replayed.actions.astype(">i2").tobytes())
+    return digest.digest()
+
+
+@functools.lru_cache(maxsize=4096)
+def _first_position(fen: str) -> str:
+    """Return a position without its counts of moves; all FENs of one position give the same."""
+    return " ".join(format_fen(board_of_fen(fen)).split()[:4])
 
 
 def _replay(game: Chess, records: Sequence[PgnGame]) -> list[Replayed]:
@@ -85,4 +100,6 @@ def _describe(game: Chess, rows: HostArray, place: int) -> tuple[str, str]:
     return format_diagram(board), format_san(board, action) if action >= 0 else ""
 
 
-FORMAT = RecordFormat(SUFFIXES, read_moves, _estimate, _key, _replay, _describe, ("White", "Black"))
+FORMAT = RecordFormat(
+    SUFFIXES, read_moves, _estimate, _key, _replay, _describe, ("White", "Black"), _played_key
+)

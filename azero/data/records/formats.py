@@ -67,7 +67,8 @@ class RecordFormat:
     estimate: Callable[[Path], int]
     """File -> about how many games it has; 0 if it cannot be read."""
     key: Callable[[Any], bytes]
-    """Record -> 16 bytes that are the same for the same game, whatever else differs."""
+    """Record -> 16 bytes that are the same for the same game, whatever else differs; if the format
+    has several ways to write a move, only where they are written in the same way."""
     replay: Callable[[Any, Sequence[Any]], list[Replayed]]
     """(rules, up to GROUP records) -> the games, replayed in one batch."""
     describe: Callable[[Any, HostArray, int], tuple[str, str]]
@@ -75,6 +76,9 @@ class RecordFormat:
     empty where none was played."""
     sides: tuple[str, str] = ("Black", "White")
     """The first and the second mover."""
+    played_key: Callable[[Any, Replayed], bytes] | None = None
+    """(record, the game) -> 16 bytes that are the same however the moves are written; None where
+    those of `key` are."""
 
 
 _FORMATS = {

@@ -3,9 +3,9 @@ game, without duplicates.
 
 A data set is a directory with `dataset.json` (the settings), one directory of shards for each
 split, as in a run's replay, and `left-out.tsv` (every game that was left out, and why). The header
-of a shard has its games' sources and keys. These keys identify the imported games, so the same
-command resumes an import that was killed, or adds more files: only new games are added. The policy
-target is the move played.
+of a shard has its games' sources and keys, in chess those of the moves as written and as played.
+These keys identify the imported games, so the same command resumes an import that was killed, or
+adds more files: only new games are added. The policy target is the move played.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -93,6 +94,7 @@ def import_games(
         for split in SPLITS
     }
     known = set[bytes]().union(*(writer.keys for writer in writers.values()))
+    played = set[bytes]().union(*(writer.played for writer in writers.values()))
     form, game = format_of(dataset.filters.game), dataset.game()
     records = _wanted_records(paths, form, dataset.filters, known, tally)
     waiting: deque[_Pool] = deque()
@@ -101,10 +103,10 @@ def import_games(
             # The next games are read while the last ones are replayed.
             waiting.append(_Pool.start(pool, game, form, workers))
             if len(waiting) > 1:
-                _write_pool(waiting.popleft(), dataset.fractions, writers, tally)
+                _write_pool(waiting.popleft(), form, dataset.fractions, played, writers, tally)
             yield tally
         while waiting:
-            _write_pool(waiting.popleft(), dataset.fractions, writers, tally)
+            _write_pool(waiting.popleft(), form, dataset.fractions, played, writers, tally)
             yield tally
     write_atomic(
         dataset.directory / LEFT_OUT, (f"{line}\n".encode() for line in tally.left_out_lines)
@@ -182,19 +184,39 @@ class _Pool:
 
 
 def _write_pool(
-    pool: _Pool, fractions: Fractions, writers: dict[str, _Writer], tally: ImportTally
+    pool: _Pool,
+    form: RecordFormat,
+    fractions: Fractions,
+    played: set[bytes],
+    writers: dict[str, _Writer],
+    tally: ImportTally,
 ) -> None:
-    """Write the games of a pool that follow the rules, each to its split."""
-    chosen: dict[str, list[tuple[bytes, Record, Replayed]]] = {split: [] for split in SPLITS}
+    """Write the games of a pool that follow the rules, each to its split; `played` has the played
+    keys of all games so far."""
+    chosen: dict[str, list[_Taken]] = {split: [] for split in SPLITS}
     for (key, record), replayed in zip(pool.records, pool.collect(), strict=True):
         if replayed.problem:
             tally.leave_out(record.name, "against the rules", replayed.problem)
-        else:
-            chosen[fractions.split_of(key)].append((key, record, replayed))
+            continue
+        identity = form.played_key(record, replayed) if form.played_key else key
+        if identity in played:
+            tally.leave_out(record.name, "duplicate")
+            continue
+        played.add(identity)
+        chosen[fractions.split_of(identity)].append(_Taken(key, identity, record, replayed))
     for split, games in chosen.items():
         if games:
             tally.games[split] += len(games)
             tally.positions[split] += writers[split].write(games)
+
+
+class _Taken(NamedTuple):
+    """A game that is taken."""
+
+    key: bytes
+    played_key: bytes
+    record: Record
+    replayed: Replayed
 
 
 class _Writer:
@@ -205,6 +227,7 @@ class _Writer:
         killed process, are removed."""
         directory.mkdir(parents=True, exist_ok=True)
         self.keys: set[bytes] = set()
+        self.played: set[bytes] = set()
         self._directory = directory
         self._manifest = open_manifest(directory)
         for _, index, path in list_shards(directory):
@@ -241,17 +264,20 @@ class _Writer:
                 f"{path} is not a shard of an import: it does not name its games"
             )
         self.keys.update(map(bytes.fromhex, facts["keys"]))
+        self.played.update(map(bytes.fromhex, facts.get("played_keys", facts["keys"])))
 
-    def write(self, games: list[tuple[bytes, Record, Replayed]]) -> int:
+    def write(self, games: list[_Taken]) -> int:
         """Write games as one shard, and return how many positions they have."""
-        packed = as_games([(record, replayed) for _, record, replayed in games], self._num_games)
+        packed = as_games([(taken.record, taken.replayed) for taken in games], self._num_games)
         positions = pack_positions(packed, SLOTS)
         facts = {
             "game": self._game,
             "split": self._split,
-            "sources": [record.name for _, record, _ in games],
-            "keys": [key.hex() for key, _, _ in games],
+            "sources": [taken.record.name for taken in games],
+            "keys": [taken.key.hex() for taken in games],
         }
+        if any(taken.played_key != taken.key for taken in games):
+            facts["played_keys"] = [taken.played_key.hex() for taken in games]
         self._manifest.put(self._next, positions, pack_games(packed), facts)
         self._next += 1
         self._num_games += len(games)
