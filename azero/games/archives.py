@@ -3,6 +3,7 @@ archives. Host side only."""
 
 from __future__ import annotations
 
+import codecs
 import io
 import lzma
 import tarfile
@@ -13,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from azero.games.expanding import Budget, TooLargeError
+from azero.games.expanding import Budget, TooLargeError, forwards
 from azero.games.quoting import reason
 
 ARCHIVES = (".tar.gz", ".tgz", ".zip")
@@ -21,6 +22,7 @@ ARCHIVES = (".tar.gz", ".tgz", ".zip")
 Split = Callable[[IO[bytes]], Iterator[bytes]]
 """Divides a stream into the texts that are held in memory one at a time."""
 _PIECE = 1 << 20
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _DEEPEST = 4
 """Deepest nesting of archives; some archives contain themselves."""
 _UNREADABLE = (
@@ -50,9 +52,17 @@ def with_compressed(suffixes: tuple[str, ...]) -> tuple[str, ...]:
     return (*suffixes, *(f"{suffix}.gz" for suffix in suffixes), *ARCHIVES)
 
 
+def without_utf16(content: bytes) -> bytes:
+    """Return a text in UTF-16, which begins with a byte order mark, in UTF-8; any other as it
+    is."""
+    if not content.startswith(_UTF16):
+        return content
+    return content.decode("utf-16", errors="replace").encode()
+
+
 def read_texts(path: Path, suffixes: tuple[str, ...], split: Split | None = None) -> Iterator[Text]:
-    """Yield the texts of a file; a member that cannot be read is yielded with its problem, and
-    reading continues.
+    """Yield the texts of a file, those in UTF-16 in UTF-8; a member that cannot be read is yielded
+    with its problem, and reading continues.
 
     Args:
       path: the file.
@@ -102,7 +112,11 @@ class _Reader(NamedTuple):
         with open_file() as file:
             if not kind.endswith(ARCHIVES):
                 stream = budget.gunzip(file) if kind.endswith(".gz") else file
-                parts = iter((budget.read(stream, name),)) if not self.split else self.split(stream)
+                if not self.split or stream.peek(2)[:2] in _UTF16:  # type: ignore[attr-defined]
+                    content = without_utf16(budget.read(stream, name))
+                    parts = self.split(io.BytesIO(content)) if self.split else iter((content,))
+                else:
+                    parts = self.split(stream)
                 yield from (Text(name, part) for part in parts)
                 return
             if depth == _DEEPEST:
@@ -158,4 +172,4 @@ def _of_tar(file: IO[bytes], budget: Budget) -> Iterator[tuple[str, Callable[[],
             if content is None:
                 budget.member()
             else:
-                yield member.name, partial(lambda opened: opened, content)
+                yield member.name, partial(forwards, content)

@@ -87,18 +87,35 @@ class Budget:
         return io.BufferedReader(_Counted(file, self))
 
 
-class _Counted(io.RawIOBase):
-    """A stream whose bytes are counted as they are read."""
+def forwards(file: IO[bytes]) -> IO[bytes]:
+    """Return the stream `file` as one that cannot seek; a member of a tar archive that is read as a
+    stream fails when it is asked whether it can."""
+    return io.BufferedReader(_Forwards(file))
 
-    def __init__(self, file: IO[bytes], budget: Budget) -> None:
+
+class _Forwards(io.RawIOBase):
+    """A stream that is only read."""
+
+    def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._budget = budget
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         chunk = self._file.read(len(buffer))
-        self._budget.spend(len(chunk))
         buffer[: len(chunk)] = chunk
         return len(chunk)
+
+
+class _Counted(_Forwards):
+    """A stream whose bytes are counted as they are read."""
+
+    def __init__(self, file: IO[bytes], budget: Budget) -> None:
+        super().__init__(file)
+        self._budget = budget
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        length = super().readinto(buffer)
+        self._budget.spend(length)
+        return length

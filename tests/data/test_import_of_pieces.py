@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 import io
 import random
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -16,10 +17,12 @@ import pytest
 from record_files import EXPERT
 from rich.console import Console
 
+from azero.data.records.chess_records import FORMAT
 from azero.data.records.dataset import Dataset
 from azero.data.records.filters import SPLITS, Filters, Fractions
 from azero.data.records.importing import run_import, show
 from azero.data.records.requests import ImportRequest, ShowRequest
+from azero.games.chess.pgn import read_moves
 from azero.games.chess.text import board_of_fen, board_of_frame, format_fen
 from azero.games.shogi import csa
 from azero.games.shogi.text import board_of_frame as shogi_board_of_frame
@@ -112,6 +115,23 @@ def test_words_that_other_programs_write(tmp_path):
         assert "4 games read from 3 files" in output and "duplicate" in output
         shards = Dataset.open(tmp_path / name).shards("train")
         assert sum(shard.games for shard in shards) == 1
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_games_of_chess_in_archives_and_character_sets(tmp_path, encoding):
+    content = '[White "Müller"]\n\n1. e4 e5 1-0\n\n[White "柯洁"]\n\n1. d4 *\n'.encode(encoding)
+    (tmp_path / "a.pgn").write_bytes(content)
+    (tmp_path / "a.pgn.gz").write_bytes(gzip.compress(content))
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.write(tmp_path / "a.pgn")
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as tar:
+        tar.add(tmp_path / "a.pgn.gz")
+        tar.add(tmp_path / "a.pgn")
+    for name, count in (("a.pgn", 1), ("a.pgn.gz", 1), ("a.zip", 1), ("a.tar.gz", 2)):
+        skipped: list[str] = []
+        games = list(read_moves(tmp_path / name, skipped))
+        assert [game.tags["White"] for game in games] == ["Müller", "柯洁"] * count
+        assert skipped == [] and FORMAT.estimate(tmp_path / name) == 0  # there is no "[Event"
 
 
 def test_what_cannot_be_imported_is_named_and_the_rest_is_taken(tmp_path):

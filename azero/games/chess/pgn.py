@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from azero.games.archives import read_texts, with_compressed
+from azero.games.archives import read_texts, with_compressed, without_utf16
 from azero.games.chess.fen import complete_fen
 from azero.games.chess.san import DASHES, GLYPHS
 from azero.games.chess.text import START, board_of_fen, format_san, parse_fen, parse_san
@@ -194,8 +194,9 @@ def split_games(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def decode(content: bytes) -> str:
-    """Return the text of bytes in UTF-8 or, if they are not, in Latin-1 (PGN standard, section
-    4.1)."""
+    """Return the text of bytes in UTF-8, in UTF-16 with its mark or, if they are neither, in
+    Latin-1 (PGN standard, section 4.1)."""
+    content = without_utf16(content)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -3,10 +3,11 @@ nodes of a main line. Host side only."""
 
 from __future__ import annotations
 
-import codecs
 import re
 import string
 from collections.abc import Iterator
+
+from azero.games.archives import without_utf16
 
 LETTERS = string.ascii_lowercase + string.ascii_uppercase
 """Coordinates from the top left, column first; the format has no more than 52."""
@@ -41,8 +42,7 @@ def decode(content: bytes) -> str:
     line by line. The text is decoded before it is parsed, because a Chinese character may contain
     the byte of a closing bracket.
     """
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return content.decode("utf-16", errors="replace")
+    content = without_utf16(content)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from azero.games.archives import read_texts, with_compressed
+from azero.games.archives import read_texts, with_compressed, without_utf16
 from azero.games.shogi import csa, kif
 from azero.games.shogi.records import ShogiGame
 
@@ -58,7 +58,8 @@ def _parse(name: str, content: bytes, skipped: list[str] | None) -> Iterator[Sho
 
 
 def decode(raw: bytes) -> str:
-    """Return the text of bytes in the first that fits of UTF-8, EUC-JP and Shift JIS.
+    """Return the text of bytes in UTF-16 with its mark, or in the first that fits of UTF-8, EUC-JP
+    and Shift JIS.
 
     EUC-JP is tried before Shift JIS, which most of its texts fit as well. Shift JIS does not fit
     EUC-JP where it has full-width kana or the name of a piece.
@@ -66,6 +67,7 @@ def decode(raw: bytes) -> str:
     Raises:
       UnicodeError: they are none of these.
     """
+    raw = without_utf16(raw)
     for name in ("utf-8-sig", "euc_jp", "cp932"):
         with contextlib.suppress(UnicodeDecodeError):
             return raw.decode(name)

@@ -471,7 +471,7 @@ def test_files_of_other_kinds(tmp_path) -> None:
         list(read_games(tmp_path / "game.csa"))
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "euc_jp", "cp932"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "euc_jp", "cp932"])
 def test_character_sets(tmp_path, encoding: str) -> None:
     texts = {
         "game.kif": "手合割：平手\n先手：羽生善治\n   1 ７六歩(77)\n   2 投了\n",
