@@ -35,9 +35,11 @@ class SupervisedState:
     iteration: int = 0
     positions: int = 0
     """Positions learned from, counting repeats."""
+    games: int = 0
+    """Games of the data set."""
 
 
-COUNTS = ("positions",)
+COUNTS = ("positions", "games")
 """What a checkpoint keeps of the state, other than arrays."""
 
 
@@ -82,7 +84,8 @@ class Supervised:
 
     def fresh_state(self) -> SupervisedState:
         """Return the state before the first iteration."""
-        return SupervisedState(self.learner.init(jax.random.key(self.config.run.seed)))
+        learner = self.learner.init(jax.random.key(self.config.run.seed))
+        return SupervisedState(learner, games=self.replay.count_games())
 
     def iterate(self, state: SupervisedState) -> Iterator[SupervisedEvent]:
         """Run one iteration on `state`, in place. The state is whole, and may be saved, when

@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.text import Text
 
 from azero import mesh as mesh_lib
+from azero.checkpoint import Checkpointer
 from azero.console.progress import Progress
 from azero.data.records.dataset import Dataset
 from azero.data.rows import Row
@@ -26,14 +27,24 @@ def make_supervised_stage(data: Path, config: Config, workdir: Path) -> Stage[Su
     Raises:
       ValueError: settings do not fit each other, the devices or the data.
     """
-    loop = Supervised(config, mesh_lib.make_mesh(), Dataset.open(data))
+    dataset = Dataset.open(data)
+    loop = Supervised(config, mesh_lib.make_mesh(), dataset)
     games, positions = loop.replay.count_games(), loop.replay.count_positions()
+
+    def restore(checkpointer: Checkpointer) -> tuple[SupervisedState, list[str]]:
+        state = restore_learner(checkpointer, loop.fresh_state(), COUNTS)
+        warnings = dataset.warnings + loop.replay.take_warnings()
+        if state.games != games:
+            warnings.append(
+                f"the run continues with other data: {data} has {games:,} games to learn from, "
+                f"the run had {state.games:,}"
+            )
+            state.games = games
+        return state, warnings
+
     return Stage(
         config=config,
-        restore=lambda checkpointer: (
-            restore_learner(checkpointer, loop.fresh_state(), COUNTS),
-            loop.replay.take_warnings(),
-        ),
+        restore=restore,
         save=partial(save_learner, games=games, counts=COUNTS),
         open=lambda state, stop: contextlib.nullcontext(loop.iterate),
         report=partial(_report, config),

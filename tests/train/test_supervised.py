@@ -7,12 +7,13 @@ import dataclasses
 import functools
 import io
 import json
+import shutil
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
-from record_files import EXPERT, STOCKFISH, import_to
+from record_files import EXPERT, FILTERS, STOCKFISH, import_to
 from rich.console import Console
 
 from azero.checkpoint import (
@@ -24,7 +25,11 @@ from azero.checkpoint import (
 )
 from azero.commands.accuracy import evaluate_accuracy
 from azero.config import load_overlay
+from azero.data.records import human
+from azero.data.records.dataset import Dataset
 from azero.data.records.filters import Filters, Fractions
+from azero.data.records.human import import_games
+from azero.data.records.recorded import ImportTally
 from azero.data.records.requests import AccuracyRequest
 from azero.experiment import load
 from azero.networks.settings import Rollout2016Config
@@ -161,6 +166,30 @@ def test_a_continued_run_ends_like_an_unbroken_one(workdir, data, tmp_path):
     learn(tiny(2), tmp_path, data)
     learn(tiny(4), tmp_path, data)
     assert digests(tmp_path)[4] == digests(workdir)[4]
+
+
+def test_other_data_and_missing_games_are_said(data, workdir, tmp_path, monkeypatch):
+    run, others = tmp_path / "run", tmp_path / "others"
+    shutil.copytree(workdir, run)
+
+    def said(data: Path) -> str:
+        console = Console(file=io.StringIO(), width=400)
+        learn(tiny(4), run, data, console)
+        return console.file.getvalue()
+
+    assert "other data" not in said(data) and "not finished" not in said(data)
+    monkeypatch.setattr(human, "_POOL", 10)
+    stopped = import_games(
+        [EXPERT], Dataset.create(others, FILTERS, Fractions(0.1, 0.1)), ImportTally()
+    )
+    for _ in range(2):
+        next(stopped)
+    stopped.close()
+    output = said(others)
+    assert f"other data: {others} has" in output
+    assert f"{others} is not finished: games are missing" in output
+    import_to(others, EXPERT, fractions=Fractions(0.1, 0.1))
+    assert "not finished" not in said(others)
 
 
 def test_positions_are_counted_where_the_batch_size_changes(data, tmp_path):

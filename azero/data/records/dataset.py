@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from azero.selfplay.targets import policy_room
 from azero.selfplay.trajectory import Games, HostArray
 
 DATASET = "dataset.json"
+_UNFINISHED = "unfinished"
+"""The file that a data set has while games are added, and after an interruption of that."""
 _SCHEMA = 3
 _OLDEST_SCHEMA = 1
 """Without rows_per_position, which was 1; 2 is without has_searches, which was False."""
@@ -145,6 +148,24 @@ class Dataset:
     def game(self) -> Game:
         """Return the rules that the games were replayed under."""
         return self.filters.rules_of_game().build()
+
+    @contextlib.contextmanager
+    def filling(self) -> Iterator[None]:
+        """Add games: until that has ended without an error the data set is unfinished."""
+        mark = self.directory / _UNFINISHED
+        mark.touch()
+        yield
+        mark.unlink()
+
+    @property
+    def warnings(self) -> list[str]:
+        """A line where games are missing."""
+        if not (self.directory / _UNFINISHED).exists():
+            return []
+        return [
+            f"{self.directory} is not finished: games are missing, because the command that adds "
+            "them was interrupted or is still running; repeat it"
+        ]
 
     def shards(self, split: str) -> list[ShardRecord]:
         """Return the shards of a split, oldest first."""

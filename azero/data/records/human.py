@@ -98,7 +98,10 @@ def import_games(
     form, game = format_of(dataset.filters.game), dataset.game()
     records = _wanted_records(paths, form, dataset.filters, known, tally)
     waiting: deque[_Pool] = deque()
-    with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="replay") as workers:
+    with (
+        dataset.filling(),
+        ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="replay") as workers,
+    ):
         while pool := list(islice(records, _POOL)):
             # The next games are read while the last ones are replayed.
             waiting.append(_Pool.start(pool, game, form, workers))

@@ -98,6 +98,8 @@ def show(request: ShowRequest, console: Console | None = None) -> None:
         )
     columns = ("split", "games", "positions", "shards", "size")
     console.print(make_table(f"{request.directory}", columns, rows))
+    for warning in dataset.warnings:
+        console.print(warning, style="yellow", soft_wrap=True)
     filters = [
         f"{name.replace('_', '-')} {value}"
         for name, value in vars(dataset.filters).items()

@@ -58,17 +58,18 @@ def export_searches(workdir: Path, out: Path, last: int | None = None) -> int:
             file=sys.stderr,
         )
     count = 0
-    for path, positions, games in shards:
-        kept = np.arange(len(games)) >= left_out
-        left_out -= min(left_out, len(games))
-        splits = _splits(positions.rows, games)
-        for split in SPLITS:
-            chosen = kept & (splits == split)
-            if chosen.any():
-                names = [f"{path.name} game {number}" for number in games["number"][chosen]]
-                part = _select(positions, games, chosen, policy_room(game))
-                dataset.append_packed(split, part, games[chosen], names)
-                count += len(names)
+    with dataset.filling():
+        for path, positions, games in shards:
+            kept = np.arange(len(games)) >= left_out
+            left_out -= min(left_out, len(games))
+            splits = _splits(positions.rows, games)
+            for split in SPLITS:
+                chosen = kept & (splits == split)
+                if chosen.any():
+                    names = [f"{path.name} game {number}" for number in games["number"][chosen]]
+                    part = _select(positions, games, chosen, policy_room(game))
+                    dataset.append_packed(split, part, games[chosen], names)
+                    count += len(names)
     return count
 
 
