@@ -55,11 +55,18 @@ def make_reinforce_stage(
             members = [
                 _member(workdir, number) for number in range(0, state.iteration + 1, pool_every)
             ]
+            other = f"reinforce.pool-every = {pool_every} is not what the run began with"
             if missing := [member for member in members if not member.is_dir()]:
                 raise ValueError(
-                    f"{missing[0]} is not there: a policy of the pool was deleted, or "
-                    f"reinforce.pool-every = {pool_every} is not what the run began with"
+                    f"{missing[0]} is not there: a policy of the pool was deleted, or {other}"
                 )
+            between = [
+                member
+                for number in range(state.iteration + 1)
+                if (member := _member(workdir, number)).is_dir() and member not in members
+            ]
+            if between:
+                raise ValueError(f"{between[0]} is in the pool: {other}")
             state.pool = [load_variables(member)[0] for member in members]
             state.num_kept = len(state.pool)
         return state, []

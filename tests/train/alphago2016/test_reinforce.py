@@ -200,6 +200,8 @@ def test_another_distance_of_the_pool_is_refused_in_a_run_that_has_one(whole, st
     longer = dataclasses.replace(CONFIG, run=RunConfig(iterations=5))
     with pytest.raises(ValueError, match=r"000003 is not there: .*pool-every = 3 is not what"):
         run(whole, start, longer, pool_every=3)
+    with pytest.raises(ValueError, match=r"000002 is in the pool: .*pool-every = 4 is not what"):
+        run(whole, start, longer, pool_every=4)
 
 
 def test_a_baseline_takes_the_value_network_off_the_result(whole, start):
