@@ -3,6 +3,7 @@ network) and Figure 2b (error of values by the stage of the game)."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -148,7 +149,11 @@ def measure_value_by_move(context: StageContext) -> Outcome:
     errors["value network"] = predict_positions(
         context.directory("value"), rows, position, context.console
     ).value_error
-    return _by_move_outcome(errors, games, moves, settings.moves_per_band, settings.rollouts)
+    outcome = _by_move_outcome(errors, games, moves, settings.moves_per_band, settings.rollouts)
+    note = (
+        f"rollouts are counted with komi {game.komi:g}; a data set does not keep that of its games"
+    )
+    return dataclasses.replace(outcome, notes=[*outcome.notes, note])
 
 
 def _by_move_outcome(

@@ -113,6 +113,7 @@ def test_errors_are_of_the_side_to_move_and_by_the_stage_of_the_game(measured, r
     early = rows["ply"][position] < 20
     assert lines["black, moves 0 to 19"].startswith(f"{np.square(black[early] - 1).mean() / 4:.3f}")
     assert lines["value network"].startswith("0.2"), "a draw or a quarter"
+    assert any("counted with komi 7;" in note for note in measured.notes)
     chart = measured.charts[0]
     assert [line.label for line in chart.series] == ["black", "value network"]
     assert list(chart.series[0].x) == sorted(chart.series[0].x) and chart.x_label == "moves played"
