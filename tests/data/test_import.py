@@ -396,7 +396,7 @@ def test_two_imports_into_one_data_set_at_once_are_refused(tmp_path):
         run_import(ImportRequest((EXPERT,), tmp_path / "set", FILTERS, HALVES), Console(quiet=True))
 
 
-def test_links_that_lead_nowhere_are_named(tmp_path):
+def test_links_are_followed_and_those_that_lead_nowhere_are_named(tmp_path):
     (tmp_path / "dead.sgf").symlink_to("nowhere.sgf")
     (tmp_path / "loop").symlink_to(tmp_path)
     os.mkfifo(tmp_path / "pipe.sgf")
@@ -406,8 +406,12 @@ def test_links_that_lead_nowhere_are_named(tmp_path):
         tmp_path / "dead.sgf",
         tmp_path / "good.sgf",
     ]
+    elsewhere = tmp_path.with_name(f"{tmp_path.name}-elsewhere")
+    elsewhere.mkdir()
+    (elsewhere / "more.sgf").write_text(GAME.replace("ee", "ff"))
+    (tmp_path / "link").symlink_to(elsewhere)
     _, tally = import_to(tmp_path / "set", tmp_path)
-    assert tally.games.total() == 1 and "dead.sgf: not readable: cannot read" in tally.unreadable[0]
+    assert tally.games.total() == 2 and "dead.sgf: not readable: cannot read" in tally.unreadable[0]
 
 
 def test_find_records_takes_directories_in_order(tmp_path):

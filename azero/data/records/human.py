@@ -50,7 +50,7 @@ def find_records(
             refused: list[OSError] = []
             names = (
                 Path(folder, name)
-                for folder, _, files in os.walk(path, onerror=refused.append)
+                for folder, files in _walk(path, refused)
                 for name in files
                 if name.lower().endswith(suffixes)
             )
@@ -69,6 +69,19 @@ def find_records(
         else:
             tally.unreadable.append(f"{path}: there is no such file or directory")
     return found
+
+
+def _walk(path: Path, refused: list[OSError]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the directories in a directory, also those that links lead to, each once, with the
+    names of their files; `refused` gets the errors."""
+    seen = set[str]()
+    for folder, folders, files in os.walk(path, onerror=refused.append, followlinks=True):
+        place = os.path.realpath(folder)
+        if place in seen:
+            folders.clear()
+        else:
+            seen.add(place)
+            yield folder, files
 
 
 def _other_game(path: Path, suffixes: tuple[str, ...]) -> str:
