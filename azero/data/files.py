@@ -91,8 +91,16 @@ def replacing(path: Path, temporary: Path) -> Iterator[IO[bytes]]:
 
 
 def write_atomic(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
-    """Write `chunks` to `path` atomically: after a crash either the old file or the whole new one
-    is there.
+    """Write `chunks` to `path` as `writing_atomic` does."""
+    with writing_atomic(path) as file:
+        for chunk in chunks:
+            file.write(chunk)
+
+
+@contextlib.contextmanager
+def writing_atomic(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that becomes `path` atomically: after a crash either the old file or the whole
+    new one is there.
 
     Raises:
       StorageError: the file cannot be written (disk full, no permission, ...). The temporary file
@@ -100,8 +108,7 @@ def write_atomic(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
     """
     try:
         with replacing(path, path.with_name(path.name + TEMPORARY_SUFFIX)) as file:
-            for chunk in chunks:
-                file.write(chunk)
+            yield file
         sync_directory(path.parent)
     except OSError as error:
         raise StorageError(

@@ -414,6 +414,16 @@ def test_links_are_followed_and_those_that_lead_nowhere_are_named(tmp_path):
     assert tally.games.total() == 2 and "dead.sgf: not readable: cannot read" in tally.unreadable[0]
 
 
+def test_names_of_files_need_not_be_in_utf_8(tmp_path):
+    name = os.fsdecode(b"\xff\xb0.sgf")
+    (tmp_path / name).write_text(f"{GAME}\n{GAME.replace('RE[B+R]', '')}")
+    dataset, tally = import_to(tmp_path / "set", tmp_path / name)
+    assert tally.games.total() == 1
+    left_out = (dataset.directory / human.LEFT_OUT).read_bytes()
+    assert left_out == b"\xff\xb0.sgf game 2\twinner not known\n"
+    assert dataset.warnings == []
+
+
 def test_find_records_takes_directories_in_order(tmp_path):
     paths = write_mixed(tmp_path / "files")
     tally = ImportTally()

@@ -10,6 +10,7 @@ adds more files: only new games are added. The policy target is the move played.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from azero.data.files import TEMPORARY_SUFFIX, DamagedFileError, read_header, write_atomic
+from azero.data.files import TEMPORARY_SUFFIX, DamagedFileError, read_header, writing_atomic
 from azero.data.manifest import ShardRecord
 from azero.data.records.dataset import Dataset, open_manifest
 from azero.data.records.filters import GAMES, SPLITS, Filters, Fractions
@@ -113,6 +114,7 @@ def import_games(
     waiting: deque[_Pool] = deque()
     with (
         dataset.filling(),
+        _listing(dataset.directory / LEFT_OUT, tally),
         ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="replay") as workers,
     ):
         while pool := list(islice(records, _POOL)):
@@ -124,10 +126,16 @@ def import_games(
         while waiting:
             _write_pool(waiting.popleft(), form, dataset.fractions, played, writers, tally)
             yield tally
-    write_atomic(
-        dataset.directory / LEFT_OUT, (f"{line}\n".encode() for line in tally.left_out_lines)
-    )
     yield tally
+
+
+@contextlib.contextmanager
+def _listing(path: Path, tally: ImportTally) -> Iterator[None]:
+    """Write the games that are left out to a file, which is complete or not there. Names that are
+    not in UTF-8, as in old archives, are written as they are."""
+    with writing_atomic(path) as file:
+        tally.note = lambda line: file.write(f"{line}\n".encode(errors="surrogateescape"))
+        yield
 
 
 _Keyed = tuple[bytes, Record]

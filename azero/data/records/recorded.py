@@ -4,7 +4,7 @@ used."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,14 +41,14 @@ class ImportTally:
     """Games left out, by reason; reasons have no details of single games."""
     unreadable: list[str] = field(default_factory=list)
     """A line for every file or game that could not be read or replayed."""
-    left_out_lines: list[str] = field(default_factory=list)
-    """Name, tab, reason of every game that was left out."""
+    note: Callable[[str], object] = str
+    """Called with the name, a tab and the reason of every game that is left out."""
 
     def leave_out(self, name: str, reason: str, detail: str = "") -> None:
         """Count a game that is left out; with a `detail` it is also named."""
         self.left_out[reason] += 1
         text = f"{reason}: {detail}" if detail else reason
-        self.left_out_lines.append(f"{name}\t{text}".replace("\n", " "))
+        self.note(f"{name}\t{text}".replace("\n", " "))
         if detail:
             self.unreadable.append(f"{name}: {text}")
 
