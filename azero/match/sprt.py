@@ -17,6 +17,8 @@ BOUND = math.log((1 - ERROR) / ERROR)
 """The log-likelihood ratio that decides: 2.94 (Wald 1945)."""
 EMPTY = 1e-3
 """Replaces a zero count of an outcome (fishtest)."""
+LARGEST = 2000.0
+"""Elo points of a test, at most: beyond, the expected score is 0 or 1 in floating point."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,11 @@ class Sprt:
             raise ValueError(
                 f"the first Elo difference of a test must be below the second, not {self.elo0:g} "
                 f"and {self.elo1:g}"
+            )
+        if max(-self.elo0, self.elo1) > LARGEST:
+            raise ValueError(
+                f"the Elo differences of a test are from -{LARGEST:,.0f} to {LARGEST:,.0f}, not "
+                f"{self.elo0:g} and {self.elo1:g}"
             )
 
     def ratio(self, pairs: Sequence[float]) -> float:

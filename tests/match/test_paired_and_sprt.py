@@ -98,3 +98,8 @@ def test_wrong_decisions_are_rare(elo: float, word: str) -> None:
 def test_a_test_needs_two_differences_in_order() -> None:
     with pytest.raises(ValueError, match="must be below the second, not 10 and 0"):
         Sprt(10, 0)
+    for ends in ((-1e6, 0), (0, 1e5), (0, np.inf)):
+        with pytest.raises(ValueError, match="of a test are from -2,000 to 2,000, not"):
+            Sprt(*ends)
+    with np.errstate(all="raise"):
+        assert Sprt(-2000, 2000).decide([1.0, 1.0]) is not None
