@@ -118,15 +118,21 @@ def summarise(games: Sequence[MatchGame]) -> MatchSummary:
         )
         for game in games
     ]
-    different = {(game.start, game.actions, game.first_is_black): game for game in reversed(games)}
+    different = different_games(games)
     return MatchSummary(
         _result(games),
         paired_score([game.reward for game in games], keys),
         dict(Counter(game.failed for game in games if game.failed)),
         sum(bool(game.disagreement) for game in games),
         len(games) - len(different),
-        _result(list(different.values())),
+        _result(different),
     )
+
+
+def different_games(games: Sequence[MatchGame]) -> list[MatchGame]:
+    """Return the games without those whose colours and moves all equal those of an earlier one."""
+    found = {(game.start, game.actions, game.first_is_black): game for game in reversed(games)}
+    return list(found.values())
 
 
 def absent_player(games: Sequence[MatchGame]) -> str | None:

@@ -11,7 +11,7 @@ from azero.data.rows import read_rows
 from azero.data.run_files import EVENTS
 from azero.match.arena import EVALUATION, row_result
 from azero.match.directory import GAMES, MATCH, read_match, read_match_games
-from azero.match.games import absent_player, summarise
+from azero.match.games import absent_player, different_games, summarise
 from azero.match.score import MatchResult, Tally
 from azero.models.naming import is_network
 
@@ -23,6 +23,10 @@ class MatchOutcome(NamedTuple):
     players: tuple[str, str]
     """Full descriptions of the players."""
     result: MatchResult
+    interval: tuple[float, float]
+    """The 95% interval of the first player's score."""
+    board: str | None = None
+    """The game, its size and its komi; None where they are not recorded."""
 
 
 class NotRatedError(ValueError):
@@ -82,15 +86,28 @@ def _of_match(directory: Path) -> MatchOutcome:
     if (absent := absent_player(games)) is not None:
         raise NotRatedError(f"{directory}: {absent} never played a move")
     if games:
-        summary = summarise(games)
-        result = summary.result if counts_repeats else summary.different
+        summary = summarise(games if counts_repeats else different_games(games))
+        result, interval = summary.result, (summary.score.low, summary.score.high)
     else:
-        result = _counted(directory, match.get("result") or {}, counts_repeats)
-    return MatchOutcome((first["name"], second["name"]), (players[0], players[1]), result)
+        result, interval = _counted(directory, match.get("result") or {}, counts_repeats)
+    names = (first["name"], second["name"])
+    board = _board(match["command"].get("rules"))
+    return MatchOutcome(names, (players[0], players[1]), result, interval, board)
 
 
-def _counted(directory: Path, result: dict[str, Any], counts_repeats: bool) -> MatchResult:
-    """Return the result of a match without its games, as match.json counts it."""
+def _board(rules: str | None) -> str | None:
+    """Return what makes ratings others, of the rules of a match (`describe_rules`)."""
+    if rules is None:
+        return None
+    board, *words = rules.split(", ")
+    return ", ".join([board, *(word for word in words if word.startswith("komi "))])
+
+
+def _counted(
+    directory: Path, result: dict[str, Any], counts_repeats: bool
+) -> tuple[MatchResult, tuple[float, float]]:
+    """Return the result of a match without its games, as match.json counts it, and the interval of
+    its score; that of independent games where match.json has none of the games that count."""
     if not result:
         raise NotRatedError(f"{directory}: no game has ended ({GAMES}, {MATCH})")
     prefix = "" if counts_repeats or not result.get("repeated_games") else "different_"
@@ -101,8 +118,11 @@ def _counted(directory: Path, result: dict[str, Any], counts_repeats: bool) -> M
             f"and {GAMES}, which says whose they are, is missing"
         )
     try:
-        return MatchResult(*(Tally(**result[key]) for key in keys))
-    except (KeyError, TypeError) as error:
+        counted = MatchResult(*(Tally(**result[key]) for key in keys))
+        wilson = counted.total.interval
+        low, high = wilson if prefix else result.get("interval", wilson)
+        return counted, (low, high)
+    except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{directory / MATCH} does not hold a result by colour") from error
 
 
@@ -136,7 +156,8 @@ def _of_run(directory: Path) -> list[MatchOutcome]:
             name = directory.absolute().name  # of "." too
             names = (f"{name}, iteration {a}", f"{name}, iteration {b}")
             players = (f"{directory.resolve()} {a}", f"{directory.resolve()} {b}")
-            outcomes.append(MatchOutcome(names, players, row_result(row)))
+            result = row_result(row)
+            outcomes.append(MatchOutcome(names, players, result, result.total.interval))
     if not outcomes:
         raise NotRatedError(f"{directory}: no match between its checkpoints has been played")
     return outcomes
@@ -144,20 +165,32 @@ def _of_run(directory: Path) -> list[MatchOutcome]:
 
 def with_clear_names(matches: Sequence[MatchOutcome]) -> list[MatchOutcome]:
     """Replace ambiguous player names by full descriptions: two levels of one program are two
-    players."""
+    players. One that played on several boards, or with several komis, is a player on each,
+    whose name says which."""
     meanings: dict[str, set[str]] = {}
     for match in matches:
         for name, player in zip(match.names, match.players, strict=True):
             meanings.setdefault(name, set()).add(player)
+    clear: dict[tuple[str, str], str] = {
+        (name, player): name if len(players) == 1 else player
+        for name, players in meanings.items()
+        for player in players
+    }
+    boards: dict[str, set[str]] = {}
+    for match in matches:
+        for side in zip(match.names, match.players, strict=True):
+            boards.setdefault(clear[side], set()).update([match.board] if match.board else [])
 
-    def clear(name: str, player: str) -> str:
-        return name if len(meanings[name]) == 1 else player
+    def describe(name: str, player: str, played: str | None) -> str:
+        shown = clear[name, player]
+        return shown if len(boards[shown]) < 2 else f"{shown} ({played or 'board not recorded'})"
 
     return [
-        MatchOutcome(
-            (clear(match.names[0], match.players[0]), clear(match.names[1], match.players[1])),
-            match.players,
-            match.result,
+        match._replace(
+            names=(
+                describe(match.names[0], match.players[0], match.board),
+                describe(match.names[1], match.players[1], match.board),
+            )
         )
         for match in matches
     ]

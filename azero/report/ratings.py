@@ -56,7 +56,8 @@ def rate(
     if as_json:
         console.print(json.dumps(_plain(fit, draws)), soft_wrap=True, highlight=False)
         return fit
-    console.print(matches_table([(*match.names, match.result.total) for match in matches]))
+    rows = [(*match.names, match.result.total, match.interval) for match in matches]
+    console.print(matches_table(rows))
     console.print(ratings_table(fit.ratings))
     for line in _notes(fit, results, draws):
         console.print(line, soft_wrap=True)
@@ -79,8 +80,9 @@ def ratings_table(ratings: Iterable[Rating]) -> Table:
     return make_table("ratings", ("player", "Elo", "+-", "95%", "games", "score"), rows)
 
 
-def matches_table(matches: Iterable[tuple[str, str, Tally]]) -> Table:
-    """Return a table of matches: two players, and the first one's result."""
+def matches_table(matches: Iterable[tuple[str, str, Tally, tuple[float, float]]]) -> Table:
+    """Return a table of matches: two players, and the first one's result with the 95% interval of
+    its score."""
     cells = [
         (
             first,
@@ -89,9 +91,9 @@ def matches_table(matches: Iterable[tuple[str, str, Tally]]) -> Table:
             total.draws,
             total.losses,
             f"{100 * total.score:.1f}%",
-            "{:.0f} to {:.0f}%".format(*(100 * end for end in total.interval)),
+            f"{100 * low:.0f} to {100 * high:.0f}%",
         )
-        for first, second, total in matches
+        for first, second, total, (low, high) in matches
     ]
     return make_table(
         "matches", ("player", "against", "wins", "draws", "losses", "score", "95%"), cells

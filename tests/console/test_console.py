@@ -41,7 +41,7 @@ def test_names_are_shown_as_they_are(name: str, capsys: pytest.CaptureFixture[st
     for table in (
         make_table("table", (name,), [(name,)]),
         facts_table("facts", {name: name}),
-        matches_table([(name, name, Tally(1, 1, 1))]),
+        matches_table([(name, name, Tally(1, 1, 1), (0.1, 0.9))]),
         ratings,
     ):
         console.print(table)

@@ -673,6 +673,44 @@ def test_the_clock_is_part_of_what_a_player_of_a_tournament_is(tmp_path: Path) -
     assert read_results([tmp_path])[0].players == ("go9 main_time 10", "go7 main_time 10")
 
 
+def test_ratings_show_the_interval_of_the_match(tmp_path: Path) -> None:
+    """Games of one opening are one group, and few openings a wide interval."""
+    openings = tmp_path / "openings.txt"
+    openings.write_text("B2\nA1\n")
+    wanted = request("corner", "pass", 12, openings=openings, temperature_moves=1)
+    _, text = play(dataclasses.replace(wanted, out=tmp_path / "match"))
+    low, high = read_match(tmp_path / "match")["result"]["interval"]
+    assert f"{100 * low:.1f} to {100 * high:.1f}, from 2 independent groups" in text
+    console = Console(file=io.StringIO(), width=200)
+    rate([tmp_path / "match"], {}, console=console)
+    (tmp_path / "match" / "games.jsonl").unlink()
+    rate([tmp_path / "match"], {}, console=console)
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert shown.count(f" {100 * low:.0f} to {100 * high:.0f}% ") == 2, shown
+
+
+def test_ratings_keep_boards_and_komis_apart(tmp_path: Path) -> None:
+    for name, settings in (("a", {}), ("b", {"size": 5}), ("c", {"komi": 2.5})):
+        play(request("corner", "pass", 2, out=tmp_path / name, **settings))
+    assert [outcome.board for outcome in read_results([tmp_path])] == [
+        "go on 3x3, komi 0.5",
+        "go on 5x5, komi 0.5",
+        "go on 3x3, komi 2.5",
+    ]
+    quiet = Console(file=io.StringIO())
+    with pytest.raises(ValueError, match=r"no games connect 'corner \(go on 5x5, komi 0.5\)"):
+        rate([tmp_path], {}, console=quiet)
+    shutil.rmtree(tmp_path / "b")
+    # former versions did not record the rules
+    facts = read_match(tmp_path / "c")
+    del facts["command"]["rules"]
+    (tmp_path / "c" / "match.json").write_text(json.dumps(facts))
+    assert [rating.name for rating in rate([tmp_path], {}, console=quiet).ratings] == [
+        "corner",
+        "pass",
+    ]
+
+
 def test_a_match_of_a_former_version_goes_on_as_it_was_played() -> None:
     request = MatchRequest("random-net:go9?visits=8", program("pass"), 2)
     side, other = read_sides(request)
