@@ -32,9 +32,8 @@ def calls_of(config: SearchConfig, num_actions: int) -> Counter[int]:
     if not isinstance(config, GumbelConfig):
         calls[1] += config.num_simulations
         return calls
-    for width, rounds in halving_schedule(
-        min(config.max_considered, num_actions), config.num_simulations
-    ):
+    considered = config.most_considered(num_actions)
+    for width, rounds in halving_schedule(considered, config.num_simulations):
         calls[width] += rounds
     return calls
 
