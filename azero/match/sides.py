@@ -251,8 +251,8 @@ def player_maker(
     side: Side, request: MatchRequest, rules: GameConfig, worker: int, num_known: int = 0
 ) -> MakePlayer:
     """Return the factory of the side's players in one thread; a network is loaded once and does not
-    share its tree. A match that continues after `num_known` games draws other random numbers than
-    at its start, so that it does not repeat those games."""
+    share its tree. Every worker draws random numbers of its own, and a match that continues after
+    `num_known` games others than at its start, so that it does not repeat those games."""
     if not isinstance(side.spec, ThinkerSpec):
         return program_maker(
             side.spec,
@@ -263,9 +263,9 @@ def player_maker(
             request.clock.clock() if request.clock.is_set else None,
             request.resign_score,
         )
-    seed = request.seed + worker
-    if num_known:
-        seed = int(np.random.default_rng([seed, num_known]).integers(2**31))
+    seed = request.seed
+    if worker or num_known:
+        seed = int(np.random.default_rng([seed, worker, num_known]).integers(2**31))
     settings = ThinkerSettings(
         style=_style(request, rules), seed=seed, by_clock=request.clock.is_set
     )

@@ -30,8 +30,9 @@ from azero.match.matches import play_match
 from azero.match.openings import read_openings
 from azero.match.request import MatchRequest
 from azero.match.score import MatchResult, Tally
-from azero.match.sides import read_sides, restore_side
-from azero.players.clock import TimeControl
+from azero.match.sides import match_rules, player_maker, read_sides, restore_side
+from azero.players.clock import Clock, TimeControl
+from azero.players.player import Position
 from azero.players.specs import CheckpointSpec, RandomNetSpec
 from azero.report.ratings import rate, read_results
 from azero.search.single.selection import ENGINE
@@ -649,6 +650,21 @@ def test_matches_of_former_versions_are_not_merged_with_new_ones(tmp_path: Path)
     )
     with pytest.raises(ValueError, match="no games connect"):
         rate([tmp_path / "matches"], {}, console=Console(file=io.StringIO()))
+
+
+def test_workers_share_no_random_numbers_with_those_of_another_seed() -> None:
+    wanted = MatchRequest("random:tictactoe", "random:tictactoe")
+    sides = read_sides(wanted)
+    rules = match_rules(wanted, sides)
+    start = Position.start(rules.build())
+
+    def moves(seed: int, worker: int, num_known: int = 0) -> tuple[int, ...]:
+        seeded = dataclasses.replace(wanted, seed=seed)
+        player = player_maker(sides[0], seeded, rules, worker, num_known)(1)
+        return tuple(player.choose(start, Clock()).action for _ in range(12))
+
+    everyone = [(0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (2, 0), (0, 0, 3), (0, 1, 3), (1, 0, 3)]
+    assert len({moves(*one) for one in everyone}) == len(everyone)
 
 
 def test_the_clock_is_part_of_what_a_player_of_a_tournament_is(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from azero.report.posterior import save_posterior
 require_module("sklearn")
 
 QUIET = Console(quiet=True)
-GAMES = 20
+GAMES = 60
 
 
 def scripted(killed_at: tuple[int, ...] = ()):
@@ -58,6 +58,17 @@ def request_in(out, **changes) -> TuneRequest:
     return dataclasses.replace(request, **changes)
 
 
+def test_no_two_trials_give_a_program_the_same_seed(tmp_path):
+    seeds: list[int] = []
+
+    def play(request: MatchRequest, console: Console, known: dict) -> MatchResult:
+        seeds.extend(request.seed + number for number in range(1, request.games + 1))
+        return scripted()(request, console, known)
+
+    tune(request_in(tmp_path), save_posterior, QUIET, play)
+    assert len(set(seeds)) == len(seeds) == 11 * GAMES + 40
+
+
 @pytest.mark.parametrize("at_once", [1, 3])
 def test_a_tuning_killed_five_times_ends_as_an_undisturbed_one(tmp_path, at_once):
     whole = tune(request_in(tmp_path / "whole", at_once=at_once), save_posterior, QUIET, scripted())
@@ -87,7 +98,7 @@ def test_a_tuning_may_become_longer_but_no_other_one(tmp_path):
     assert longer.player != first.player and longer.confirmation.games == 40
     without = request_in(tmp_path, trials=7, confirm_games=0)
     assert tune(without, save_posterior, QUIET, scripted()).confirmation is None
-    with pytest.raises(ValueError, match=r"another tuning .*games: there 20, here 30"):
+    with pytest.raises(ValueError, match=r"another tuning .*games: there 60, here 30"):
         tune(request_in(tmp_path, games=30), save_posterior, QUIET, scripted())
 
 

@@ -223,7 +223,9 @@ class _Trials:
         shutil.rmtree(directory, ignore_errors=True)
         player = with_values(self._request.player, self._space, values)
         names = f"trial {number}", "the opponent"
-        request = _match(self._request, player, names, self._request.games, 1 + number, directory)
+        # Programs get the seed plus the number of the game, so that no two trials share one.
+        games = self._request.games
+        request = _match(self._request, player, names, games, 1 + number * games, directory)
         quiet = make_console(io.StringIO())
         total = self._play(request, quiet, _known_players(self._request, request)).total
         return {
