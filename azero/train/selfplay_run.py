@@ -65,9 +65,9 @@ def make_selfplay_stage(
         problem = "--cluster needs a learner of one process, and this run has several"
         raise ValueError(f"{problem}; start one, or omit --cluster")
     announcement = _warn_of_cost(config)
-    notes: list[str] = []
+    notes = _warn_of_gate(config)
     if from_network is not None:
-        notes = keep_first_network(find_directory(str(from_network)), workdir)
+        notes += keep_first_network(find_directory(str(from_network)), workdir)
     loop = Loop(config, mesh_lib.make_mesh(), workdir)
     loop.programs.trace_match()
     loop.read_records()
@@ -104,6 +104,18 @@ def _warn_of_cost(config: Config) -> Text | None:
         "python -m azero.experiments.go5",
         style="yellow",
     )
+
+
+def _warn_of_gate(config: Config) -> list[str]:
+    """Return a warning if the run ends before the first match of its gate."""
+    first = max(2, config.evaluation.every)  # the first iteration has no match
+    if not config.evaluation.gate or first <= config.run.iterations:
+        return []
+    return [
+        f"the gate's first match is after iteration {first}, and the run ends after "
+        f"{config.run.iterations}: all its games are those of its first network "
+        "(evaluation.every, evaluation.gate)"
+    ]
 
 
 @contextlib.contextmanager

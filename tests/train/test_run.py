@@ -46,7 +46,7 @@ from azero.train.loop import REPLAY, why_nothing_is_learned
 from azero.train.main import main
 from azero.train.programs import Programs
 from azero.train.resolving import resolve_settings
-from azero.train.selfplay_run import make_selfplay_stage
+from azero.train.selfplay_run import _warn_of_gate, make_selfplay_stage
 from azero.train.settings import CheckpointConfig, RunConfig
 
 pytestmark = pytest.mark.usefixtures("shared_programs", "two_devices")
@@ -191,6 +191,17 @@ def gated(every: int = 2, win_rate: float = 0.55, games: int = 10) -> Config:
     return dataclasses.replace(
         config, evaluation=evaluation, checkpoint=CheckpointConfig(every=4, keep=3)
     )
+
+
+@pytest.mark.parametrize(
+    ("every", "iterations", "warns"), [(5, 4, 1), (4, 4, 0), (1, 1, 1), (1, 2, 0)]
+)
+def test_a_run_that_ends_before_its_gates_first_match_says_so(every, iterations, warns):
+    run = dataclasses.replace(gated().run, iterations=iterations)
+    config = dataclasses.replace(gated(every), run=run)
+    assert len(_warn_of_gate(config)) == warns
+    ungated = dataclasses.replace(config.evaluation, gate=False)
+    assert not _warn_of_gate(dataclasses.replace(config, evaluation=ungated))
 
 
 def events(workdir: Path) -> list[dict]:
