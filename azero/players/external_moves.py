@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 
 from azero.games.game import Game
-from azero.players.clock import LAG_SECONDS
+from azero.players.clock import LAG_SECONDS, thinking_seconds
 from azero.players.notation import NOTATIONS
 from azero.players.player import RESIGN, Clock, Decision, Move, PlayerError, Position
 from azero.players.program import ExternalProgram, ProgramPlayer
-from azero.players.uci_go import START
+from azero.players.uci_go import OWN_MOVES, START
 
 _NO_MOVE = ("(none)", "none", "0000", "null")
 """Answers of programs that have no legal move."""
@@ -176,13 +176,21 @@ class GnuShogiPlayer(ProgramPlayer[ExternalProgram]):
     """
 
     def __init__(
-        self, name: str, command: Sequence[str], *, depth: int | None = None, timeout: float = 60.0
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        depth: int | None = None,
+        timeout: float = 60.0,
+        is_timed: bool = False,
     ) -> None:
         """Make a player called `name`; nothing is started before `reset`. It looks `depth` plies
-        ahead; None leaves it to its own clock of five minutes. `timeout` is in seconds, for an
+        ahead; None leaves it to its own clock of five minutes, or in a timed game (`is_timed`) to
+        the time for a move that its clock in the game allows. `timeout` is in seconds, for an
         answer."""
         super().__init__(name, command, ExternalProgram, timeout)
         self._depth = depth
+        self._is_timed = is_timed
 
     def reset(self) -> None:
         """Restart the program.
@@ -202,6 +210,8 @@ class GnuShogiPlayer(ProgramPlayer[ExternalProgram]):
         Raises:
           PlayerError: the program failed, or its move is not legal under our rules.
         """
+        if self._is_timed and self._depth is None:
+            self.program.send(_level(clock, position), "level")
         line = self._ask(
             "go", r"\d+\. \.\.\. \S+|[Rr]esigns|Drawn game|mates!", clock.limit_seconds
         )
@@ -230,3 +240,13 @@ class GnuShogiPlayer(ProgramPlayer[ExternalProgram]):
         """Send a line and return the first one that holds the regular expression `answer`."""
         pattern, seconds = re.compile(answer), timeout or self._timeout
         return self.program.ask(question, lambda line: bool(pattern.search(line)), seconds)[-1]
+
+
+def _level(clock: Clock, position: Position) -> str:
+    """Return GNU Shogi's command for the time of the next move, in whole seconds, of which it
+    needs one."""
+    rows, columns = position.game.board_shape
+    num_moves = len(position.actions)
+    seconds = thinking_seconds(clock, num_moves, rows * columns, own_moves=OWN_MOVES) or 0.0
+    minutes, rest = divmod(max(1, int(seconds)), 60)
+    return f"level 1 {minutes}:{rest:02d}"

@@ -175,7 +175,10 @@ def program_maker(
             words = [word.replace("{seed}", str(first_seed + number)) for word in command]
             return GtpPlayer(name, words, size=size, komi=komi, timeout=timeout, clock=clock)
         if isinstance(spec, GnuShogiSpec):
-            return GnuShogiPlayer(name, command, depth=spec.depth, timeout=timeout)
+            is_timed = clock is not None
+            return GnuShogiPlayer(
+                name, command, depth=spec.depth, timeout=timeout, is_timed=is_timed
+            )
         return UciPlayer(
             name,
             command,

@@ -9,7 +9,8 @@ from needs import require_program
 from azero.games.table import make
 from azero.match.referee import play_game
 from azero.players.external_moves import GnuShogiPlayer, UciPlayer
-from azero.players.player import Clock, PlayerError
+from azero.players.player import Clock, PlayerError, Position
+from azero.players.program import ExternalProgram
 
 SCRIPT = str(Path(__file__).parent / "scripted_uci.py")
 CHESS = make("chess")
@@ -103,6 +104,36 @@ def test_a_program_that_was_closed_says_so() -> None:
     player = _player("good")
     with pytest.raises(PlayerError, match="has not been started"):
         player.choose(None, Clock())
+
+
+@pytest.mark.parametrize(
+    ("clock", "level"),
+    [
+        (Clock(2.5), "level 1 0:02"),
+        (Clock(main_seconds=1400.0), "level 1 1:09"),
+        (Clock(main_seconds=0.0, period_seconds=1.0, periods=3), "level 1 0:01"),
+    ],
+)
+def test_gnu_shogi_is_told_its_time(
+    clock: Clock, level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+    send = ExternalProgram.send
+
+    def record(program: ExternalProgram, line: str, what: str, seconds: float = 10.0) -> None:
+        sent.append(line)
+        # a minute is long for a test
+        send(program, "level 1 0:01" if line.startswith("level") else line, what, seconds)
+
+    monkeypatch.setattr(ExternalProgram, "send", record)
+    command = [require_program("gnushogi")]
+    position = Position.start(SHOGI)
+    for settings in ({"is_timed": True}, {"is_timed": True, "depth": 1}, {"depth": 1}):
+        player = GnuShogiPlayer("GNU Shogi", command, **settings)
+        player.reset()
+        player.choose(position, clock)
+        player.close()
+    assert [line for line in sent if line.startswith("level")] == [level]
 
 
 def test_gnu_shogi_plays_fairy_stockfish() -> None:
