@@ -14,6 +14,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from azero.match.directory import read_players
 from azero.match.elo import EloFit
 from azero.match.matches import play_match
 from azero.match.request import MatchRequest
@@ -32,7 +33,8 @@ def measure(
 ) -> EloFit:
     """Play matches of `games` games between neighbouring amounts of simulations and rate them; what
     is in `out` already is not played again. `visits` ascend, 0 is the policy alone; `player` is a
-    network as in `azero match`, without visits.
+    network as in `azero match`, without visits. A run without an iteration plays all matches with
+    the checkpoint that was the newest in the first one.
 
     Raises:
       ValueError: the amounts are not increasing, or a match cannot be played.
@@ -44,21 +46,23 @@ def measure(
         )
     separator = "&" if "?" in player else "?"
     names = [f"{count} simulations" if count else "policy alone" for count in visits]
-    directories = []
-    for index, (low, high) in enumerate(itertools.pairwise(visits)):
-        directories.append(out / f"{low}-{high}")
+    directories = [out / f"{low}-{high}" for low, high in itertools.pairwise(visits)]
+    texts = [f"{player}{separator}visits={count}" for count in visits]
+    for index, directory in enumerate(directories):
+        facts = next(iter(read_players(directories).values()), None)  # all are one network
         play_match(
             MatchRequest(
-                first=f"{player}{separator}visits={high}",
-                second=f"{player}{separator}visits={low}",
+                first=texts[index + 1],
+                second=texts[index],
                 games=games,
                 temperature_moves=4,
                 first_name=names[index + 1],
                 second_name=names[index],
                 seed=seed,
-                out=directories[-1],
+                out=directory,
             ),
             console,
+            {} if facts is None else dict.fromkeys(texts, facts),
         )
     return rate(directories, {names[0]: 0.0}, plot=out / PLOT, console=console)
 
