@@ -32,8 +32,9 @@ def calls_of(config: SearchConfig, num_actions: int) -> Counter[int]:
     if not isinstance(config, GumbelConfig):
         calls[1] += config.num_simulations
         return calls
-    considered = config.most_considered(num_actions)
-    for width, rounds in halving_schedule(considered, config.num_simulations):
+    for width, rounds in halving_schedule(
+        min(config.max_considered, num_actions), config.num_simulations
+    ):
         calls[width] += rounds
     return calls
 

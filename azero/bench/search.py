@@ -174,7 +174,7 @@ def measure(
     """Time `search`, which `config` describes, and its plays and evaluations alone."""
     batch = jax.tree.leaves(roots)[0].shape[0]
     phases = (
-        halving_schedule(config.most_considered(game.num_actions), config.num_simulations)
+        halving_schedule(min(config.max_considered, game.num_actions), config.num_simulations)
         if isinstance(config, GumbelConfig) and config.name == "gumbel"
         else (HalvingPhase(1, config.num_simulations),)
     )

@@ -187,11 +187,6 @@ class GumbelConfig(SearchConfig):
     c_scale: float = 1.0
     """Sigma(q) = (c_visit + max N) c_scale q with q in [0, 1] (GUM: 1.0 in Go and chess)."""
 
-    def most_considered(self, num_actions: int) -> int:
-        """Return how many moves of the root the schedule is for, in a game of `num_actions`
-        actions: not more than a node has edges."""
-        return min(self.max_considered, num_actions, self.edge_width or num_actions)
-
     def without_noise(self) -> Self:
         """Return the search of matches: no noise at the root."""
         return dataclasses.replace(self, gumbel_scale=0.0)

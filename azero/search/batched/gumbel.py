@@ -8,9 +8,9 @@ simulations in the same order. At the root there are two differences:
 1. The moves of a phase are all chosen from the scores at its start. Visited one after the other,
    the first visit of a phase raises max_b N(b), and with it the scale of sigma, by one before the
    next move is chosen; so near the cut another move may be kept.
-2. The schedule is that of `most_considered` moves in every position. Where fewer moves are legal,
+2. The schedule is that of `max_considered` moves in every position. Where fewer moves are legal,
    their share of visits does not grow: lanes stay empty and such a root gets fewer than
-   `num_simulations` simulations, each move as many as it would have had among `most_considered`.
+   `num_simulations` simulations, each move as many as it would have had among `max_considered`.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def interior_score(edges: Edges, c_visit: float, c_scale: float) -> Array:
 def make_gumbel(config: GumbelConfig, game: Game, leaf: LeafFn) -> SearchFn:
     """Make the Gumbel search: the evaluation of the root, then one call of `leaf` for each round of
     `halving_schedule`, with `width` positions per game."""
-    phases = halving_schedule(config.most_considered(game.num_actions), config.num_simulations)
+    phases = halving_schedule(min(config.max_considered, game.num_actions), config.num_simulations)
     num_nodes = 1 + sum(phase.width * phase.rounds for phase in phases)
     max_depth = config.max_depth or config.num_simulations
 

@@ -251,7 +251,7 @@ def rule_of(config: SearchConfig, num_actions: int) -> Puct | Gumbel:
     if isinstance(config, GumbelConfig):
         return Gumbel(
             config.num_simulations,
-            config.most_considered(num_actions),
+            min(config.max_considered, num_actions),
             config.c_visit,
             config.c_scale,
         )

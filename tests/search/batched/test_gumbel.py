@@ -217,14 +217,6 @@ def test_only_moves_that_the_root_has_room_for_are_considered() -> None:
         assert visits.max() == 1 and action in moves
 
 
-def test_few_edges_make_no_fewer_simulations() -> None:
-    game = RandomTree(num_actions=16, legal_share=1.0)
-    roots = jax.vmap(game.init)(jnp.arange(8))
-    settings = config(num_simulations=20, max_considered=16, edge_width=3)
-    visits = np.asarray(run(game, random_leaf(game), settings, roots).visits)
-    np.testing.assert_array_equal(visits.sum(axis=1), 20)
-
-
 def test_noise_depends_on_the_key_and_zero_scale_does_not() -> None:
     game = RandomTree(num_actions=12)
     roots = jax.vmap(game.init)(jnp.arange(16))
