@@ -108,9 +108,7 @@ def play(
     check(timeout > 0, f"timeout is above 0 seconds, not {timeout}")
     sides = [_side(first)]
     sides.append(sides[0] if second == first else _side(second))
-    models = [side for side in sides if isinstance(side, Model)]
-    if not models:
-        raise ValueError("at least one player must be a network; azero match plays two programs")
+    models = _models(sides)
     rules = _rules(models[0], komi)
     game = rules.build()
     names = _names(sides)
@@ -172,6 +170,13 @@ def _side(player: Model | str | Path) -> Model | ProgramSpec:
         return Model(spec)
     find_program(spec.command[0])
     return spec
+
+
+def _models(sides: Sequence[Model | ProgramSpec]) -> list[Model]:
+    models = [side for side in sides if isinstance(side, Model)]
+    if not models:
+        raise ValueError("at least one player must be a network; azero match plays two programs")
+    return models
 
 
 def _names(sides: Sequence[Model | ProgramSpec]) -> tuple[str, str]:

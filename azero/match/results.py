@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -167,30 +168,21 @@ def with_clear_names(matches: Sequence[MatchOutcome]) -> list[MatchOutcome]:
     """Replace ambiguous player names by full descriptions: two levels of one program are two
     players. One that played on several boards, or with several komis, is a player on each,
     whose name says which."""
-    meanings: dict[str, set[str]] = {}
+    meanings, boards = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
     for match in matches:
         for name, player in zip(match.names, match.players, strict=True):
-            meanings.setdefault(name, set()).add(player)
-    clear: dict[tuple[str, str], str] = {
-        (name, player): name if len(players) == 1 else player
-        for name, players in meanings.items()
-        for player in players
-    }
-    boards: dict[str, set[str]] = {}
+            meanings[name].add(player)
+
+    def clear(name: str, player: str) -> str:
+        return name if len(meanings[name]) == 1 else player
+
     for match in matches:
         for side in zip(match.names, match.players, strict=True):
-            boards.setdefault(clear[side], set()).update([match.board] if match.board else [])
+            boards[clear(*side)].update([match.board] if match.board else [])
 
-    def describe(name: str, player: str, played: str | None) -> str:
-        shown = clear[name, player]
-        return shown if len(boards[shown]) < 2 else f"{shown} ({played or 'board not recorded'})"
+    def describe(match: MatchOutcome, side: int) -> str:
+        shown = clear(match.names[side], match.players[side])
+        board = match.board or "board not recorded"
+        return shown if len(boards[shown]) < 2 else f"{shown} ({board})"
 
-    return [
-        match._replace(
-            names=(
-                describe(match.names[0], match.players[0], match.board),
-                describe(match.names[1], match.players[1], match.board),
-            )
-        )
-        for match in matches
-    ]
+    return [match._replace(names=(describe(match, 0), describe(match, 1))) for match in matches]

@@ -33,6 +33,11 @@ class Searches(NamedTuple):
     most_visits: int | None
     """Simulations of the full search; None where its policy target is not its visits."""
 
+    def play_on(self, count: int) -> Array:
+        """Return bool[B] of all `count` games of a device: which are for resigned games that are
+        played on."""
+        return jnp.arange(count) >= self.num_games
+
 
 def play_move(
     config: SelfplayConfig,
@@ -69,7 +74,7 @@ def play_move(
         can_resign=carry.can_resign,
     )
     # Decided positions are no starts: those of resigned games that are played on.
-    left = finished & (jnp.arange(finished.shape[0]) < searches.num_games)
+    left = finished & ~searches.play_on(len(finished))
     carry = carry._replace(
         archive=carry.archive
         and update_archive(
@@ -102,8 +107,7 @@ def _choose(
     """
     ply = carry.ply
     if carry.resigned is not None:
-        is_played_on = jnp.arange(ply.shape[0]) >= searches.num_games
-        is_late = is_played_on & carry.resigned.is_filled.any()
+        is_late = searches.play_on(len(ply)) & carry.resigned.is_filled.any()
         ply = jnp.where(is_late, jnp.iinfo(ply.dtype).max, ply)
     visits = output.visits.astype(jnp.float32)
     action = choose(key, visits, output.action, ply, config.temperature_moves)
@@ -121,7 +125,7 @@ def _resigns(
     hopeless = (output.value < threshold) & (output.best_child_value < threshold)
     resigned = hopeless & carry.can_resign & config.resign
     if searches.cheap is not None:
-        resigned &= jnp.arange(resigned.shape[0]) < searches.num_games
+        resigned &= ~searches.play_on(len(resigned))
     return resigned
 
 
