@@ -28,6 +28,8 @@ EXPERIMENT = Experiment(
             resign=True,
             resign_disabled=0.2,
         ),
+        # The games are shorter than those of `minichess`: about as many positions.
+        replay=dataclasses.replace(_PLAIN.replay, window_games=4500),
         learner=dataclasses.replace(
             _PLAIN.learner,
             batch_size=256,

@@ -35,11 +35,11 @@ def play_rounds(
     seed: int = 0,
     pairs_per_round: int = PAIRS_PER_ROUND,
     is_over: Callable[[], bool] = lambda: False,
-) -> Iterator[MatchGame]:
-    """Yield the games of `pairings`, the missing ones, round by round, on all devices; those of a
-    pair are played together even where one of them is known already. The random numbers of a round
-    depend on `seed`, its first pair, its size and the number of devices. `is_over` is asked before
-    every round."""
+) -> Iterator[list[MatchGame]]:
+    """Yield the games of `pairings`, the missing ones, a round at a time, on all devices; those of
+    a pair are played together even where one of them is known already. The random numbers of a
+    round depend on `seed`, its first pair, its size and the number of devices. `is_over` is asked
+    before every round."""
     a, b = (load_player(spec, rules) for spec in specs)
     wanted = {pairing.number: pairing for pairing in pairings}
     pairs = sorted({(number - 1) // 2 for number in wanted})
@@ -68,7 +68,7 @@ def play_rounds(
             openings[row, : len(moves)] = moves
         key = jax.random.fold_in(jax.random.key(seed), chosen[0])
         games = match(a.params, b.params, key, openings=openings)
-        yield from _collect(games, openings, chosen, wanted, (a, b), specs)
+        yield list(_collect(games, openings, chosen, wanted, (a, b), specs))
 
 
 def _collect(

@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from azero.console.progress import working
+from azero.console.progress import Progress
 from azero.console.tables import count_of
 from azero.console.terminal import make_console
 from azero.games.settings import GameConfig
@@ -202,8 +202,15 @@ class _RunningMatch:
                 pairs_per_round=PAIRS_PER_TESTED_ROUND if is_tested else PAIRS_PER_ROUND,
                 is_over=self._is_over,
             )
-            with working(f"match of {len(pairings)} games", self.console):
-                yield from rounds
+            with (
+                Progress(
+                    self.request.games, len(self.games), self.console, unit="game"
+                ) as progress,
+                progress.working("playing"),
+            ):
+                for games in rounds:
+                    yield from games
+                    progress.update({"iteration": len(self.games)})
             return
         known = len(self.games)
         makers = [

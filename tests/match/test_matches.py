@@ -6,6 +6,7 @@ import io
 import itertools
 import json
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -17,12 +18,13 @@ from jax.sharding import Mesh
 from rich.console import Console
 
 from azero.checkpoint.exported import write_exported
+from azero.console import progress
 from azero.data.directory_lock import LOCK, hold
 from azero.data.rows import RowFile, read_rows
 from azero.experiment import load
 from azero.games.go.sgf import read_games
 from azero.games.table import make
-from azero.match import batched, compiled
+from azero.match import batched, compiled, matches
 from azero.match.arena import evaluation_row
 from azero.match.directory import MatchDirectory, read_match, read_match_games, read_match_result
 from azero.match.games import MatchGame
@@ -354,6 +356,8 @@ def test_two_networks_play_in_rounds_and_go_on(
         return compiled.make_match(*arguments, mesh=mesh, **others)
 
     monkeypatch.setattr(batched, "make_match", make_match)
+    monkeypatch.setattr(matches, "PAIRS_PER_ROUND", 2)
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)
     (tmp_path / "openings.txt").write_text("a1 b2 c3\nb2\n")
     settings = {
         "games": 8,
@@ -364,7 +368,8 @@ def test_two_networks_play_in_rounds_and_go_on(
     wanted = MatchRequest(
         "random-net:tictactoe?visits=0", "random-net:tictactoe?visits=0&seed=3", **settings
     )  # type: ignore[arg-type]
-    first, _ = play(wanted)
+    first, output = play(wanted)
+    assert re.findall(r"^\[(./8)\]", output, re.M) == ["4/8", "8/8"], "how far it is"
     assert [mesh.size for mesh in meshes] == [len(jax.local_devices())]
     games = sorted(read_match_games(tmp_path / "match"), key=lambda game: game.number)
     assert [game.number for game in games] == list(range(1, 9)) and [
