@@ -56,6 +56,8 @@ class Restored(NamedTuple):
     parts: list[tuple[dict[str, HostArray], dict[str, int]]]
     """Host arrays and cursor of each process, if the checkpoint was written by another number of
     them."""
+    devices: int
+    """Devices of the run when the checkpoint was written."""
 
 
 class _Snapshot(NamedTuple):
@@ -282,7 +284,8 @@ class Checkpointer:
         for (item, path), leaf in wanted.items():
             placed.append(to_device(arrays[item][path], leaves[item][path]["key"], leaf))
         tree = jax.tree.unflatten(jax.tree.structure(target), placed)
-        return Restored(iteration, tree, record["meta"], host, cursor, parts), allowed
+        meta, devices = record["meta"], record["info"]["devices"]
+        return Restored(iteration, tree, meta, host, cursor, parts, devices), allowed
 
     def _set_aside(self, iterations: list[int]) -> None:
         """Move damaged checkpoints out of the way: the run will reach these iterations again."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from azero.games.batching import repeat_state
 from azero.games.game import Game
@@ -84,3 +85,18 @@ def next_games(
         states = draw_states(draw_key, game, carry.resigned, is_played_on, states)
         can_resign |= is_played_on
     return fresh._replace(states=states, can_resign=can_resign)
+
+
+def slots_before(config: SelfplayConfig, before: int, now: int) -> np.ndarray:
+    """Return int64[B]: from which slot of a run on `before` devices each slot of the same run on
+    `now` devices takes its game, so that resigned games that are played on remain such."""
+
+    def in_order(devices: int) -> np.ndarray:
+        """Return the slots, those of played-on games last."""
+        place = np.arange(config.num_slots) % (config.num_slots // devices)
+        return np.argsort(place >= config.num_games // devices, kind="stable")
+
+    slots = np.arange(config.num_slots)
+    if before != now:
+        slots[in_order(now)] = in_order(before)
+    return slots

@@ -241,46 +241,30 @@ class Assembler:
 
     @staticmethod
     def redistribute(
-        states: Sequence[Mapping[str, HostArray]], first: int, last: int
+        states: Sequence[Mapping[str, HostArray]], slots: HostArray
     ) -> dict[str, HostArray]:
-        """Return the state of slots `first` to `last` (excluded) where the slots of `states` are
-        counted one state after the other.
+        """Return the state of the slots int64[B], which are counted one of `states` after the
+        other.
 
         Numbering continues from the highest number of all, so that no process uses a number twice.
         """
         states = [_with_words(state) for state in states]
-        length = np.concatenate([state["length"] for state in states])
-        bounds = np.concatenate([[0], np.cumsum(length)])
-        rows = slice(int(bounds[first]), int(bounds[last]))
-        columns = [name for name in states[0] if name.startswith("column.")]
+        length = np.concatenate([state["length"] for state in states]).astype(np.int64)
         number = np.asarray(max(int(state["num_games"]) for state in states), np.int64)
         # missing in older checkpoints
         unknown = [np.full(len(state["length"]), NO_NETWORK, np.int32) for state in states]
         network = np.concatenate(
             [state.get("network", none) for state, none in zip(states, unknown, strict=True)]
         )
-        divided = {
-            "length": length[first:last],
-            "num_games": number,
-            "network": network[first:last],
-        }
-        divided |= {
-            name: np.concatenate([state[name] for state in states])[rows] for name in columns
-        }
-        if columns:
-            ends = np.concatenate(
-                [
-                    [0],
-                    np.cumsum(
-                        np.concatenate([state["column.policy_count"] for state in states]),
-                        dtype=np.int64,
-                    ),
-                ]
-            )
-            divided["policy"] = np.concatenate([state["policy"] for state in states])[
-                ends[rows.start] : ends[rows.stop]
-            ]
-        return divided
+        divided = {"length": length[slots], "num_games": number, "network": network[slots]}
+        columns = [name for name in states[0] if name.startswith("column.")]
+        if not columns:
+            return divided
+        rows = spans(_starts(length)[slots], length[slots])
+        joined = {name: np.concatenate([state[name] for state in states]) for name in columns}
+        words, count = np.concatenate([state["policy"] for state in states]), "column.policy_count"
+        chosen = spans(_starts(joined[count])[rows], joined[count][rows])
+        return divided | {name: joined[name][rows] for name in columns} | {"policy": words[chosen]}
 
     def _pending_rows(self, length: HostArray) -> HostArray:
         """Return the rows of the flattened ring that hold the unfinished games, slot by slot."""

@@ -28,8 +28,9 @@ from azero.data.division import deal_shards, forget_processes
 from azero.data.run_files import check_run
 from azero.data.shard import ShardName, list_shards
 from azero.players.thinking import can_play, describe_board
+from azero.selfplay.carry import slots_before
 from azero.selfplay.trajectory import Assembler, HostArray
-from azero.train.boards import for_board, part_of_board
+from azero.train.boards import carry_of, for_board, part_of_board
 from azero.train.loop import REPLAY, Loop, RunState
 from azero.train.stage import S, State
 from azero.types import PyTree
@@ -91,13 +92,18 @@ def restore_selfplay(checkpointer: Checkpointer, loop: Loop) -> tuple[RunState, 
     opponents, notes = _new_opponents(restored, arrays, loop)
     host, cursor = restored.host, restored.cursor
     inherited: list[ShardName] = []
+    slots = slots_before(loop.config.selfplay, restored.devices, jax.device_count())
+    own = mesh_lib.share(len(slots))
+    mine = slots[own] - own.start
     if restored.parts:
-        host, cursor, inherited = _redistribute(restored, loop.config.selfplay.num_slots)
+        host, cursor, inherited = _redistribute(restored, slots[own])
+        mine = np.arange(len(mine))
         notes += _changes_of_processes(len(restored.parts))
-    state = loop.state(restored.arrays | opponents, cursor, inherited)
-    _restore_games(state, host)
+    arrays = _with_slots(restored.arrays, slots, loop) | opponents
+    state = loop.state(arrays, cursor, inherited)
+    _restore_games(state, host, mine)
     for size, board in state.others.items():
-        _restore_games(board, part_of_board(host, size))
+        _restore_games(board, part_of_board(host, size), mine)
     state.iteration = restored.iteration
     for name in ("games", "positions", "best_iteration", "rival_iteration"):
         setattr(state, name, restored.meta[name])
@@ -117,9 +123,23 @@ def _new_opponents(
     return opponents, [note] if opponents and mesh_lib.is_lead() else []
 
 
-def _restore_games(state: RunState, host: dict[str, HostArray]) -> None:
-    """Restore the games in flight on one board, and the data that calibrates resignation."""
-    state.assembler.load_state_dict(_part(host, _ASSEMBLER))
+def _with_slots(arrays: dict[str, PyTree], slots: HostArray, loop: Loop) -> dict[str, PyTree]:
+    """Return the arrays of a run with the games in flight of `slots` (see `slots_before`)."""
+    if np.array_equal(slots, np.arange(len(slots))):
+        return arrays
+    split = mesh_lib.batch_sharded(loop.mesh)
+
+    def moved(carry: PyTree) -> PyTree:
+        return jax.tree.map(lambda leaf: mesh_lib.put(mesh_lib.whole(leaf)[slots], split), carry)
+
+    names = ["carry", *map(carry_of, loop.others)]
+    return arrays | {name: moved(arrays[name]) for name in names}
+
+
+def _restore_games(state: RunState, host: dict[str, HostArray], slots: HostArray) -> None:
+    """Restore the games in flight on one board, those of `slots` of this process, and the data that
+    calibrates resignation."""
+    state.assembler.load_state_dict(Assembler.redistribute([_part(host, _ASSEMBLER)], slots))
     state.resign.restore(_part(host, _RESIGN))
 
 
@@ -311,17 +331,17 @@ def print_checkpoints(workdir: Path) -> None:
 
 
 def _redistribute(
-    restored: Restored, num_games: int
+    restored: Restored, slots: HostArray
 ) -> tuple[dict[str, HostArray], dict[str, int], list[ShardName]]:
-    """Return this process's share of the state of a different number of processes.
+    """Return this process's share of the state of a different number of processes: the games of
+    `slots`.
 
     Returns:
       (host arrays, cursor, shards of before).
     """
-    slots = mesh_lib.share(num_games)
     hosts = [host for host, _ in restored.parts]
     parts = [_part(host, _ASSEMBLER) for host in hosts]
-    games = Assembler.redistribute(parts, slots.start, slots.stop)
+    games = Assembler.redistribute(parts, slots)
     # All have the same calibration.
     own = {name: array for name, array in hosts[0].items() if name.startswith(_RESIGN)}
     own |= {_ASSEMBLER + name: array for name, array in games.items()}

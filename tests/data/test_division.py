@@ -173,7 +173,7 @@ def test_games_in_flight_end_as_they_would_have(before: int, now: int) -> None:
     for process in range(now):
         mine = range(process * slots // now, (process + 1) * slots // now)
         assembler = Assembler(len(mine))
-        assembler.load_state_dict(Assembler.redistribute(states, mine.start, mine.stop))
+        assembler.load_state_dict(Assembler.redistribute(states, np.array(mine)))
         done = assembler.add(chunk(mine, 2, 3, True), 9)
         ended += [rows[:, 0].tolist() for rows in np.split(done.frame, done.starts[1:])]
         assert done.policy_count.tolist() == (1 + done.frame[:, 0] % 3).tolist()

@@ -165,7 +165,7 @@ def test_state_of_an_older_checkpoint_has_its_policies_as_words() -> None:
     index[place], weight[place] = action, share.astype(np.float16)
     older = state | {"column.policy_index": index, "column.policy_weight": weight}
     resumed.load_state_dict(older)
-    divided.load_state_dict(Assembler.redistribute([older], 0, 3))
+    divided.load_state_dict(Assembler.redistribute([older], np.arange(3)))
     for name, value in assembler.state_dict().items():
         np.testing.assert_array_equal(resumed.state_dict()[name], value, err_msg=name)
         np.testing.assert_array_equal(divided.state_dict()[name], value, err_msg=name)

@@ -23,7 +23,7 @@ from policy_words import split_words
 from rich.console import Console
 from small_runs import digests, quiet_run, tictactoe, tiny
 
-from azero.checkpoint import CheckpointError, load_variables
+from azero.checkpoint import Checkpointer, CheckpointError, load_variables
 from azero.commands.accuracy import evaluate_accuracy
 from azero.data.directory_lock import LOCK, hold
 from azero.data.files import read_arrays
@@ -35,17 +35,18 @@ from azero.distributed import EXIT_INTERRUPTED
 from azero.evaluate.joseki import count_openings
 from azero.experiment import NAMES, load
 from azero.games.go.sgf import read_games
-from azero.mesh import make_mesh
+from azero.mesh import batch_sharded, make_mesh, put
 from azero.networks.settings import Rollout2016Config
 from azero.report.game_records import export_games
 from azero.search.settings import PuctConfig
 from azero.settings import Config
 from azero.train.driver import run_experiment
 from azero.train.going_back import WENT_BACK
-from azero.train.loop import REPLAY, why_nothing_is_learned
+from azero.train.loop import REPLAY, Loop, why_nothing_is_learned
 from azero.train.main import main
 from azero.train.programs import Programs
 from azero.train.resolving import resolve_settings
+from azero.train.saving import restore_selfplay, save_selfplay
 from azero.train.selfplay_run import _warn_of_gate, make_selfplay_stage
 from azero.train.settings import CheckpointConfig, RunConfig
 
@@ -148,6 +149,42 @@ def test_kept_trees_archive_and_resigned_games_are_resumed(tmp_path, without_rep
     moves = selfplay.moves_per_dispatch * selfplay.dispatches_per_iteration
     assert row["positions"] == 3 * 16 * moves >= row["window_positions"] > 3 * 8 * moves
     assert row["simulations_per_second"] == pytest.approx(2.5 * row["positions_per_second"])
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "slots"),
+    [
+        (2, 1, [0, 1, 2, 3, 6, 7, 8, 9, 4, 5, 10, 11]),
+        (1, 2, [0, 1, 2, 3, 8, 9, 4, 5, 6, 7, 10, 11]),
+        (2, 2, list(range(12))),
+    ],
+)
+def test_games_played_on_remain_such_on_another_number_of_devices(
+    before, now, slots, tmp_path, monkeypatch
+):
+    """On each device their slots are the last third."""
+    config = tictactoe()
+    selfplay = dataclasses.replace(config.selfplay, num_games=8, played_on_games=4)
+    config = dataclasses.replace(config, selfplay=selfplay)
+
+    def make_loop(devices):
+        monkeypatch.setattr(jax, "device_count", lambda: devices)
+        return Loop(config, make_mesh(jax.devices()[:devices]), tmp_path)
+
+    loop, checkpointer = make_loop(before), Checkpointer(tmp_path, config)
+    state, _ = restore_selfplay(checkpointer, loop)
+    numbers = np.arange(12, dtype=np.int32)
+    state.carry = state.carry._replace(ply=put(numbers, batch_sharded(loop.mesh)))
+    state.assembler.load_state_dict(state.assembler.state_dict() | {"length": numbers})
+    state.iteration = 1
+    save_selfplay(checkpointer, state)
+    checkpointer.close()
+    loop, checkpointer = make_loop(now), Checkpointer(tmp_path, config)
+    state, _ = restore_selfplay(checkpointer, loop)
+    checkpointer.close()
+    assert np.asarray(state.carry.ply).tolist() == slots
+    assert state.assembler.state_dict()["length"].tolist() == slots
+    assert state.carry.ply.sharding.num_devices == now
 
 
 def test_checkpoints_kept_for_good_are_saved_whatever_the_other_interval_is(
