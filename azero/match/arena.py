@@ -3,7 +3,7 @@ these."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from azero.data.rows import Row
 from azero.match.elo import PairResult, Rating, fit_elo
@@ -37,13 +37,15 @@ def row_result(row: Row) -> MatchResult:
     return MatchResult(Tally(*row["first"]), Tally(*row["second"]))
 
 
-def pair_results(name: str, opponent: str, result: MatchResult) -> list[PairResult]:
-    """Return a match from the side of `name` as results of first movers against second movers;
-    pairs without games are left out."""
+def pair_results(
+    name: str, opponent: str, result: MatchResult, group: Hashable = None
+) -> list[PairResult]:
+    """Return games from the side of `name` as results of first movers against second movers, of
+    one group (see `PairResult`); pairs without games are left out."""
     first, second = result.first, result.second
     both = [
-        PairResult(name, opponent, first.wins, first.draws, first.losses),
-        PairResult(opponent, name, second.losses, second.draws, second.wins),
+        PairResult(name, opponent, first.wins, first.draws, first.losses, group),
+        PairResult(opponent, name, second.losses, second.draws, second.wins, group),
     ]
     return [pair for pair in both if pair.games]
 

@@ -9,8 +9,10 @@ Kupper's draws (BayesElo) would make the same results another difference. AlphaG
 formula with base e, but the numbers in its text (230 Elo is 79%, and in AlphaGo Zero 200 Elo is
 75%) only fit base 10.
 
-Uncertainty is the inverse of the Fisher information of ratings, advantage and draws together. The
-prior is the weakest that keeps the rating of a clean sweep finite: virtual games, one for each
+Uncertainty is the inverse of the Fisher information of ratings, advantage and draws together. Where
+games depend on each other, such as those of one opening, it is multiplied by how much more, or
+less, the groups of games vary than independent games would (a cluster-robust estimate). The prior
+is the weakest that keeps the rating of a clean sweep finite: virtual games, one for each
 rating to be found (Jeffreys' prior, for two players), half won and half lost, spread over the pairs
 that played.
 """
@@ -19,12 +21,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+from azero.match.paired import student_quantile
 from azero.match.score import NORMAL_95
 
 Draws = Literal["davidson", "half"]
@@ -49,6 +52,8 @@ class PairResult:
     wins: float
     draws: float
     losses: float
+    group: Hashable = None
+    """Games of the same group depend on each other; None if they are independent."""
 
     @property
     def games(self) -> float:
@@ -145,10 +150,16 @@ def fit_elo(
     _check_connected(games, names, anchors)
     free = [name for name in names if name not in anchors]
     start = float(np.mean(list(anchors.values())))
-    rows = _rows(results, names, games, prior if free else 0.0)
-    design = _Design.make(rows, names, free, anchors, start)
-    theta, information = _newton(rows, design)
+
+    def posed(results: Sequence[PairResult]) -> tuple[_Rows, _Design]:
+        rows = _rows(results, names, games, prior if free else 0.0)
+        return rows, _Design.make(rows, names, free, anchors, start)
+
+    theta, information = _newton(*posed(_merged(results)))
     covariance = np.linalg.inv(information)
+    if any(result.group is not None for result in results):
+        widths = _widths(*posed(results), theta, covariance, [names.index(name) for name in free])
+        covariance = covariance * np.outer(widths, widths)
     deviations = dict(zip(free, np.sqrt(np.diag(covariance))[: len(free)], strict=True))
     elo = anchors | dict(zip(free, theta[: len(free)] + start, strict=True))
     order = np.argsort(free)  # the quantile's random draws do not depend on the order of results
@@ -165,20 +176,36 @@ def fit_elo(
         ratings,
         float(theta[place]),
         float(np.sqrt(covariance[place, place])),
-        float(np.exp(theta[-1]) / (2 + np.exp(theta[-1]))) if design.has_draws else 0.0,
+        float(np.exp(theta[-1]) / (2 + np.exp(theta[-1]))) if len(theta) > place + 1 else 0.0,
     )
 
 
-class _Rows:
-    """The results as arrays [R]: who, whether the first one moved first, and the counts, virtual
-    games included."""
+def _merged(results: Iterable[PairResult]) -> list[PairResult]:
+    """Return the results without groups, those of the same players in the same order as one."""
+    counts: dict[tuple[str, str], np.ndarray] = {}
+    for r in results:
+        added = counts.setdefault((r.first, r.second), np.zeros(3))
+        added += (r.wins, r.draws, r.losses)
+    return [PairResult(*players, *map(float, found)) for players, found in counts.items()]
 
-    def __init__(self, entries: Sequence[tuple[int, int, bool, float, float, float]]) -> None:
+
+class _Rows:
+    """The results as arrays [R]: who, whether the first one moved first, the counts, virtual games
+    included, and the number of the group, -1 for independent games."""
+
+    def __init__(
+        self,
+        entries: Sequence[tuple[int, int, bool, float, float, float]],
+        groups: Sequence[Hashable],
+    ) -> None:
+        number = {group: index for index, group in enumerate(dict.fromkeys(groups))}
+        found = [-1 if group is None else number[group] for group in groups]
+        self.group = np.array([*found, *[-1] * (len(entries) - len(found))], int)
         table = np.array(entries, float).reshape(-1, 6)
         self.first, self.second = table[:, 0].astype(int), table[:, 1].astype(int)
         self.in_order = table[:, 2]
-        self.wins, self.draws, self.losses = table[:, 3], table[:, 4], table[:, 5]
-        self.games = self.wins + self.draws + self.losses
+        self.counts = table[:, 3:].T
+        self.games = self.counts.sum(axis=0)
 
 
 def _rows(
@@ -194,7 +221,7 @@ def _rows(
         virtual = prior * games[i, j] * (1 / totals[i] + 1 / totals[j]) * (count - 1) / count
         if virtual:
             entries.append((int(i), int(j), False, virtual / 2, 0.0, virtual / 2))
-    return _Rows(entries)
+    return _Rows(entries, [result.group for result in results])
 
 
 @dataclass(frozen=True)
@@ -223,7 +250,7 @@ class _Design:
         sides[np.arange(len(sides)), rows.second] -= 1
         columns = sides[:, [names.index(name) for name in free]]
         matrix = np.column_stack([columns, rows.in_order])
-        return cls(ELO_SCALE * matrix, ELO_SCALE * (sides @ known), bool(rows.draws.any()))
+        return cls(ELO_SCALE * matrix, ELO_SCALE * (sides @ known), bool(rows.counts[1].any()))
 
     @property
     def precision(self) -> np.ndarray:
@@ -235,32 +262,77 @@ class _Design:
 def _newton(rows: _Rows, design: _Design) -> tuple[np.ndarray, np.ndarray]:
     """Maximise the (concave) log-likelihood; return the parameters float64[F] and their Fisher
     information float64[F, F]."""
-    linear = design.matrix.shape[1]
-    theta = np.zeros(linear + int(design.has_draws))
-    precision = design.precision
-    information = np.zeros((len(theta), len(theta)))
+    theta = np.zeros(len(design.precision))
+    information = np.diag(design.precision)
     for _ in range(200):
-        x = design.matrix @ theta[:linear] + design.offset
-        draw = np.full_like(x, theta[-1] if design.has_draws else -np.inf)
-        logits = np.stack([x / 2, draw, -x / 2])
-        win, drawn, loss = np.exp(logits - np.logaddexp.reduce(logits, axis=0))
-        slope = (rows.wins - rows.losses) / 2 - rows.games * (win - loss) / 2
-        curve = rows.games * (win + loss - (win - loss) ** 2) / 4
-        information = np.diag(precision)
-        information[:linear, :linear] += design.matrix.T @ (curve[:, None] * design.matrix)
-        gradient = -precision * theta
-        gradient[:linear] += design.matrix.T @ slope
-        if design.has_draws:
-            information[linear, linear] += (rows.games * drawn * (1 - drawn)).sum()
-            mixed = design.matrix.T @ (-rows.games * drawn * (win - loss) / 2)
-            information[:linear, linear] += mixed
-            information[linear, :linear] += mixed
-            gradient[linear] += (rows.draws - rows.games * drawn).sum()
+        probabilities, gradients = _outcomes(design, theta)
+        information = np.diag(design.precision)
+        information += _squares(probabilities * rows.games, gradients)
+        gradient = np.einsum("kr,krf->f", rows.counts, gradients) - design.precision * theta
         step = np.linalg.solve(information, gradient)
         theta = theta + step * min(1.0, MAX_STEP / max(float(np.abs(step).max()), 1e-12))
         if np.abs(step).max() < 1e-8:
             break
     return theta, information
+
+
+def _outcomes(design: _Design, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the probabilities of a win, a draw and a loss, float64[3, R], and the gradients of
+    their logarithms, float64[3, R, F]."""
+    x = design.matrix @ theta[: design.matrix.shape[1]] + design.offset
+    draw = np.full_like(x, theta[-1] if design.has_draws else -np.inf)
+    logits = np.stack([x / 2, draw, -x / 2])
+    win, drawn, loss = np.exp(logits - np.logaddexp.reduce(logits, axis=0))
+    gradients = [
+        np.column_stack([(half - (win - loss) / 2)[:, None] * design.matrix, is_draw - drawn])
+        for half, is_draw in ((0.5, 0), (0.0, 1), (-0.5, 0))
+    ]
+    return np.stack([win, drawn, loss]), np.stack(gradients)[:, :, : len(theta)]
+
+
+def _squares(counts: np.ndarray, gradients: np.ndarray) -> np.ndarray:
+    """Return the sum of the squares of the gradients of float64[3, R] outcomes, float64[F, F];
+    expected outcomes give the Fisher information."""
+    flat = gradients.reshape(-1, gradients.shape[-1])
+    squares: np.ndarray = flat.T @ (counts.reshape(-1, 1) * flat)
+    return squares
+
+
+def _widths(
+    rows: _Rows, design: _Design, theta: np.ndarray, covariance: np.ndarray, free: Sequence[int]
+) -> np.ndarray:
+    """Return by how much dependent games widen the intervals of the parameters, float64[F], the
+    first of which are the ratings of the players `free`.
+
+    As in `azero.match.paired`: the variance between groups over that of independent games, both
+    with one more group of independent games, and Student's quantile for the number of a player's
+    groups. The games of a player with a single group count as one game.
+    """
+    is_grouped = rows.group >= 0
+
+    def number(own: np.ndarray) -> float:
+        alone = own & ~is_grouped & (rows.in_order > 0)
+        return len(np.unique(rows.group[own & is_grouped])) + float(rows.games[alone].sum())
+
+    players = np.arange(max(rows.first.max(), rows.second.max()) + 1)
+    numbers = np.array([number((rows.first == p) | (rows.second == p)) for p in players])
+    fewest = np.minimum(numbers[rows.first], numbers[rows.second])
+    compared, single = is_grouped & (fewest > 1), is_grouped & (fewest <= 1)
+    sizes = np.bincount(rows.group[is_grouped], rows.games[is_grouped])[rows.group]
+    probabilities, gradients = _outcomes(design, theta)
+    expected = probabilities * rows.games
+    another = _squares(expected / np.where(compared, fewest, 1), gradients)
+    another += np.diag(design.precision)
+    sums = np.zeros((len(rows.group), len(theta)))
+    slopes = np.einsum("kr,krf->rf", rows.counts, gradients)
+    np.add.at(sums, rows.group[compared], slopes[compared])
+    together = another + sums.T @ sums + _squares(expected * (sizes - 1) * single, gradients)
+    apart = another + _squares(rows.counts * compared, gradients)
+    ratio = np.diag(covariance @ together @ covariance) / np.diag(covariance @ apart @ covariance)
+    all_groups = number(np.full(len(rows.group), True))
+    groups = [*numbers[free], *[all_groups] * (len(theta) - len(free))]
+    students = [student_quantile(max(1, n - 1)) if n > 1 else NORMAL_95 for n in groups]
+    return np.sqrt(ratio) * np.array(students) / NORMAL_95
 
 
 def _joint_quantile(covariance: np.ndarray) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 
 from azero.data.rows import Row
 from azero.games.go.text import format_score
-from azero.match.paired import PairedScore, paired_score
+from azero.match.paired import PairedScore, group_games, paired_score
 from azero.match.score import MatchResult, Tally
 from azero.players.player import Decision
 
@@ -111,22 +111,31 @@ class MatchSummary:
 
 def summarise(games: Sequence[MatchGame]) -> MatchSummary:
     """Return the summary of the games, of which there is at least one."""
-    keys: list[Sequence[Hashable]] = [
+    different = different_games(games)
+    return MatchSummary(
+        _result(games),
+        paired_score([game.reward for game in games], _keys(games)),
+        dict(Counter(game.failed for game in games if game.failed)),
+        sum(bool(game.disagreement) for game in games),
+        len(games) - len(different),
+        _result(different),
+    )
+
+
+def group_results(games: Sequence[MatchGame]) -> list[MatchResult]:
+    """Return the results of the groups of games that depend on each other."""
+    return [_result([games[index] for index in group]) for group in group_games(_keys(games))]
+
+
+def _keys(games: Sequence[MatchGame]) -> list[Sequence[Hashable]]:
+    """Return what each game shares with others: its opening, or its pair, and its moves."""
+    return [
         (
             ("pair", game.pair) if game.opening is None else ("opening", game.opening),
             ("moves", game.start, game.actions),
         )
         for game in games
     ]
-    different = different_games(games)
-    return MatchSummary(
-        _result(games),
-        paired_score([game.reward for game in games], keys),
-        dict(Counter(game.failed for game in games if game.failed)),
-        sum(bool(game.disagreement) for game in games),
-        len(games) - len(different),
-        _result(different),
-    )
 
 
 def different_games(games: Sequence[MatchGame]) -> list[MatchGame]:

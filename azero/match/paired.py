@@ -41,7 +41,7 @@ def paired_score(rewards: Sequence[float], keys: Sequence[Sequence[Hashable]]) -
     points = [(reward + 1) / 2 for reward in rewards]
     games = len(points)
     score = sum(points) / games
-    groups = _groups(keys)
+    groups = group_games(keys)
     count = len(groups)
     if count < 2:
         return PairedScore(score, 0.0, 1.0, games, count)
@@ -54,8 +54,8 @@ def paired_score(rewards: Sequence[float], keys: Sequence[Sequence[Hashable]]) -
     return PairedScore(score, low, high, games, count)
 
 
-def _groups(keys: Sequence[Sequence[Hashable]]) -> list[list[int]]:
-    """Return the indices of the games by group."""
+def group_games(keys: Sequence[Sequence[Hashable]]) -> list[list[int]]:
+    """Return the indices of the games by group, from the keys of `paired_score`."""
     parent = list(range(len(keys)))
 
     def root(index: int) -> int:
@@ -73,7 +73,7 @@ def _groups(keys: Sequence[Sequence[Hashable]]) -> list[list[int]]:
     return list(groups.values())
 
 
-def student_quantile(freedom: int) -> float:
+def student_quantile(freedom: float) -> float:
     """Return the two-sided 95% quantile of Student's t with `freedom` degrees of freedom."""
     from scipy.special import stdtrit  # 0.1 s
 

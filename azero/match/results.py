@@ -12,7 +12,7 @@ from azero.data.rows import read_rows
 from azero.data.run_files import EVENTS
 from azero.match.arena import EVALUATION, row_result
 from azero.match.directory import GAMES, MATCH, read_match, read_match_games
-from azero.match.games import absent_player, different_games, summarise
+from azero.match.games import absent_player, different_games, group_results, summarise
 from azero.match.score import MatchResult, Tally
 from azero.models.naming import is_network
 
@@ -26,6 +26,9 @@ class MatchOutcome(NamedTuple):
     result: MatchResult
     interval: tuple[float, float]
     """The 95% interval of the first player's score."""
+    groups: tuple[MatchResult, ...] = ()
+    """The results of the groups of games that depend on each other; empty where the games are not
+    recorded, which then count as independent."""
     board: str | None = None
     """The game, its size and its komi; None where they are not recorded."""
 
@@ -86,14 +89,16 @@ def _of_match(directory: Path) -> MatchOutcome:
     games = read_match_games(directory)
     if (absent := absent_player(games)) is not None:
         raise NotRatedError(f"{directory}: {absent} never played a move")
+    groups: tuple[MatchResult, ...] = ()
     if games:
-        summary = summarise(games if counts_repeats else different_games(games))
+        counted = games if counts_repeats else different_games(games)
+        summary, groups = summarise(counted), tuple(group_results(counted))
         result, interval = summary.result, (summary.score.low, summary.score.high)
     else:
         result, interval = _counted(directory, match.get("result") or {}, counts_repeats)
     names = (first["name"], second["name"])
     board = _board(match["command"].get("rules"))
-    return MatchOutcome(names, (players[0], players[1]), result, interval, board)
+    return MatchOutcome(names, (players[0], players[1]), result, interval, groups, board)
 
 
 def _board(rules: str | None) -> str | None:

@@ -46,8 +46,9 @@ def rate(
         say(f"left out: {reason}")
     results = [
         pair
-        for match in matches
-        for pair in pair_results(match.names[0], match.names[1], match.result)
+        for number, match in enumerate(matches)
+        for index, result in enumerate(match.groups or [match.result])
+        for pair in pair_results(*match.names, result, (number, index) if match.groups else None)
     ]
     fit = fit_elo(results, anchors or None, draws=draws)
     fit.ratings.sort(key=lambda rating: -rating.elo)

@@ -109,6 +109,40 @@ def _in_order(fit: EloFit) -> list[Rating]:
     return sorted(fit.ratings, key=lambda rating: int(rating.name))
 
 
+@pytest.mark.parametrize("per_opening", [1, 8])
+def test_dependent_games_have_the_intervals_of_their_openings(per_opening: int) -> None:
+    """Openings that favour one side: the colours of a pair cancel in the ratings, and add up in
+    the advantage."""
+    generator = np.random.default_rng(1)
+    elo, advantage, fits = [], [], []
+    for _ in range(150):
+        results = []
+        for opening, lead in enumerate(generator.normal(0, 500, 40)):
+            for first, second in (("a", "b"), ("b", "a")):
+                wins = generator.binomial(per_opening, expected_score(lead))
+                results.append(PairResult(first, second, wins, 0, per_opening - wins, opening))
+        fits.append(fit_elo(results, {"a": 0.0}))
+        elo.append(fits[-1].ratings[1].elo)
+        advantage.append(fits[-1].advantage)
+    deviation = np.mean([fit.ratings[1].deviation for fit in fits])
+    assert deviation == pytest.approx(np.std(elo), rel=0.15)
+    apart = np.mean([fit.advantage_deviation for fit in fits])
+    assert apart == pytest.approx(np.std(advantage), rel=0.15)
+
+
+def test_a_group_of_games_counts_as_one_and_a_clean_sweep_is_not_certain() -> None:
+    pairs = [result for n in range(50) for result in _pair(n, 1)]
+    single, many = [fit_elo(games).ratings[1] for games in (_pair(0, 50), pairs)]
+    alone = fit_elo(_pair(None, 50)).ratings[1]
+    assert single.elo == pytest.approx(many.elo) == pytest.approx(alone.elo)
+    assert many.deviation == pytest.approx(alone.deviation, rel=0.25)
+    assert single.deviation > 5 * alone.deviation
+
+
+def _pair(group: int | None, games: int) -> list[PairResult]:
+    return [PairResult("a", "b", 0, 0, games, group), PairResult("b", "a", games, 0, 0, group)]
+
+
 def test_two_anchors_hold_and_order_does_not_matter() -> None:
     results = [*alternating("low", "mid", 20, 0, 80), *alternating("mid", "high", 25, 0, 75)]
     turned = [*alternating("high", "mid", 75, 0, 25), *alternating("low", "mid", 20, 0, 80)]

@@ -25,8 +25,9 @@ from azero.experiment import load
 from azero.games.go.sgf import read_games
 from azero.games.table import make
 from azero.match import batched, compiled, matches
-from azero.match.arena import evaluation_row
+from azero.match.arena import evaluation_row, pair_results
 from azero.match.directory import MatchDirectory, read_match, read_match_games, read_match_result
+from azero.match.elo import fit_elo
 from azero.match.games import MatchGame
 from azero.match.matches import play_match
 from azero.match.openings import read_openings
@@ -710,6 +711,18 @@ def test_ratings_show_the_interval_of_the_match(tmp_path: Path) -> None:
     assert shown.count(f" {100 * low:.0f} to {100 * high:.0f}% ") == 2, shown
 
 
+def test_games_that_repeat_do_not_make_a_rating_certain(tmp_path: Path) -> None:
+    """Programs draw no moves, whatever `temperature_moves` says."""
+    wanted = request("corner", "pass", 12, temperature_moves=4, out=tmp_path)
+    _, text = play(wanted)
+    assert "no interval: all games are of one group" in text
+    (match,) = read_results([tmp_path])
+    independent = fit_elo(pair_results(*match.names, match.result)).ratings[1]
+    rating = rate([tmp_path], {}, console=Console(file=io.StringIO())).ratings[1]
+    assert (rating.elo, rating.games) == (independent.elo, 12)
+    assert rating.deviation > 2 * independent.deviation
+
+
 def test_ratings_keep_boards_and_komis_apart(tmp_path: Path) -> None:
     for name, settings in (("a", {}), ("b", {"size": 5}), ("c", {"komi": 2.5})):
         play(request("corner", "pass", 2, out=tmp_path / name, **settings))
@@ -763,7 +776,10 @@ def test_results_are_rated_where_the_games_are_gone(
     twice = [tmp_path / "counted", tmp_path, tmp_path]
     assert rate(twice, {}, console=quiet) == fit, "a match that is named twice counts once"
     (tmp_path / "counted" / "games.jsonl").unlink()
-    assert rate([tmp_path], {}, console=quiet) == fit, "repeated games count once, as before"
+    again = rate([tmp_path], {}, console=quiet)
+    assert [(r.elo, r.games) for r in again.ratings] == [(r.elo, r.games) for r in fit.ratings], (
+        "repeated games count once, as before"
+    )
     # Former versions did not count different games by colour.
     (tmp_path / "former").mkdir()
     facts = read_match(tmp_path / "counted")
