@@ -12,7 +12,7 @@ from azero.data.rows import Row
 from azero.games.go.text import format_score
 from azero.match.paired import PairedScore, group_games, paired_score
 from azero.match.score import MatchResult, Tally
-from azero.players.player import Decision
+from azero.players.player import ILLEGAL, Decision
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,11 @@ class MatchGame:
         if self.cleared_margin is not None:
             notes.append(f"{format_score(self.cleared_margin)} without the dead stones")
         return [*notes, self.disagreement] if self.disagreement else notes
+
+    @property
+    def failure(self) -> str:
+        """What the player that failed did, without its name; empty if none did."""
+        return self.ending.removeprefix(f"{self.failed}: ") if self.failed else ""
 
     @property
     def pair(self) -> int:
@@ -156,7 +161,7 @@ def _is_silent(game: MatchGame) -> bool:
     loses."""
     # The side that moves first has moved when the other one fails after one ply.
     num_moves = len(game.actions) - game.num_opening_moves
-    return bool(game.failed) and num_moves <= 1 and "illegal move" not in game.ending
+    return bool(game.failed) and num_moves <= 1 and not game.failure.startswith(ILLEGAL)
 
 
 def complete_pairs(games: Sequence[MatchGame]) -> list[float]:

@@ -25,7 +25,7 @@ from azero.games.shogi.sfen import START as SHOGI_START
 from azero.games.shogi.text import ShogiBoard, board_of_sfen
 from azero.match.games import MatchGame
 from azero.match.referee import ON_TIME, PLAYED_OUT
-from azero.players.player import Decision
+from azero.players.player import ILLEGAL, Decision
 
 LINE_MOVES = 8
 """Moves of a principal variation that are written in chess and shogi: naming a move plays it in the
@@ -106,7 +106,7 @@ def _lines(
 
 def _reason(game: MatchGame) -> str:
     if game.failed:
-        return "T" if ON_TIME in game.ending else "F"
+        return "T" if game.failure.startswith(ON_TIME) else "F"
     if game.ending != PLAYED_OUT:
         return "R"
     return "" if game.margin is None else f"{abs(game.margin):g}"
@@ -134,9 +134,9 @@ def _termination(game: MatchGame) -> str:
     """Return the reason in the words of the PGN standard, section 9.8.1."""
     if not game.failed:
         return "normal"
-    if ON_TIME in game.ending:
+    if game.failure.startswith(ON_TIME):
         return "time forfeit"
-    return "rules infraction" if "illegal" in game.ending else "abandoned"
+    return "rules infraction" if game.failure.startswith(ILLEGAL) else "abandoned"
 
 
 def match_csa(game: MatchGame, rules: GameConfig, board: Game, names: tuple[str, str]) -> str:
@@ -152,7 +152,7 @@ def csa_ending(game: MatchGame, rules: Game) -> str:
     """Return the special move that ends a game."""
     black_wins = game.rewards[0] > 0
     if game.failed:
-        return "%TIME_UP" if ON_TIME in game.ending else foul(black_wins)
+        return "%TIME_UP" if game.failure.startswith(ON_TIME) else foul(black_wins)
     if game.ending != PLAYED_OUT:
         return resignation(game.start or SHOGI_START, len(game.actions), black_wins)
     if game.reward == 0:

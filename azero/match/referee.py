@@ -10,7 +10,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from azero.games.game import Game
-from azero.players.player import RESIGN, Clock, Decision, Move, Player, PlayerError, Position
+from azero.players.player import (
+    ILLEGAL,
+    RESIGN,
+    Clock,
+    Decision,
+    Move,
+    Player,
+    PlayerError,
+    Position,
+)
 
 PLAYED_OUT = "played out"
 """The ending of a game scored by our rules."""
@@ -171,7 +180,7 @@ class _Timekeeper:
             self._clocks[mover] = _time_left(clock, spent)
         action, legal = decision.action, position.legal
         if action != RESIGN and not (0 <= action < len(legal) and legal[action]):
-            raise PlayerError(f"illegal move {action}")
+            raise PlayerError(f"{ILLEGAL} {action}")
         return decision
 
 

@@ -7,7 +7,16 @@ import time
 from collections.abc import Callable, Sequence
 
 from azero.games.quoting import shorten
-from azero.players.player import RESIGN, Clock, Decision, Move, Player, PlayerError, Position
+from azero.players.player import (
+    ILLEGAL,
+    RESIGN,
+    Clock,
+    Decision,
+    Move,
+    Player,
+    PlayerError,
+    Position,
+)
 from azero.players.program import ANSWER_CHARACTERS, QUIT_SECONDS, ExternalProgram, ProgramPlayer
 
 
@@ -118,7 +127,7 @@ class GtpPlayer(ProgramPlayer[GtpProgram]):
         try:
             return Decision(position.parse_action(answer))
         except ValueError as error:
-            raise PlayerError(f"illegal move: {error}") from error
+            raise PlayerError(f"{ILLEGAL}: {error}") from error
 
     def observe(self, move: Move) -> None:
         """Send the opponent's move to the program.

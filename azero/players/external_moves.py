@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from azero.games.game import Game
 from azero.players.clock import LAG_SECONDS, thinking_seconds
 from azero.players.notation import NOTATIONS
-from azero.players.player import RESIGN, Clock, Decision, Move, PlayerError, Position
+from azero.players.player import ILLEGAL, RESIGN, Clock, Decision, Move, PlayerError, Position
 from azero.players.program import ExternalProgram, ProgramPlayer
 from azero.players.uci_go import OWN_MOVES, START
 
@@ -139,7 +139,7 @@ class UciPlayer(ProgramPlayer[ExternalProgram]):
         try:
             action = self._notation.parse_move(position, name)
         except ValueError as error:
-            raise PlayerError(f"illegal move: {error}") from error
+            raise PlayerError(f"{ILLEGAL}: {error}") from error
         self._moves.append(name)
         return Decision(action)
 
@@ -224,7 +224,7 @@ class GnuShogiPlayer(ProgramPlayer[ExternalProgram]):
         try:
             return Decision(NOTATIONS["shogi"].parse_move(position, found.group(1)))
         except ValueError as error:
-            raise PlayerError(f"illegal move: {error}") from error
+            raise PlayerError(f"{ILLEGAL}: {error}") from error
 
     def observe(self, move: Move) -> None:
         """Send a move to the program.

@@ -11,6 +11,10 @@ RESIGN = -1
 """The action of a player who resigns."""
 
 
+ILLEGAL = "illegal move"
+"""Begins the reason why a player lost by a move that our rules forbid."""
+
+
 class PlayerError(Exception):
     """A player failed: it crashed, did not answer in time, or gave an illegal move. The message
     says which."""

@@ -18,7 +18,7 @@ from azero.match.external import Pairing
 from azero.match.games import MatchGame
 from azero.match.matches import play_match
 from azero.match.openings import draw_openings, read_openings, read_starts, stronger_side
-from azero.match.records import RECORDS, match_csa
+from azero.match.records import RECORDS, csa_ending, match_csa, match_pgn
 from azero.match.request import MatchRequest
 from azero.match.score import MatchResult, Tally
 from azero.match.sides import describe_rules, match_rules, read_sides
@@ -110,6 +110,14 @@ def test_failures_lose_and_records_say_so(tmp_path: Path, game: str) -> None:
         if game == "chess"
         else content.endswith("%+ILLEGAL_ACTION\n")
     )
+
+
+def test_what_a_program_says_is_not_how_it_failed() -> None:
+    said = "a: crashed at 'go' (exit status 132); it said: illegal instruction, loses on time"
+    game = MatchGame(1, None, True, -1.0, (), 0, said, "a")
+    config = GameConfig.default("chess")
+    assert '[Termination "abandoned"]' in match_pgn(game, config, config.build(), ("a", "b"))
+    assert csa_ending(game, make("shogi")) == "%+ILLEGAL_ACTION"
 
 
 def test_endings_of_shogi_in_csa() -> None:
