@@ -52,8 +52,13 @@ class UciSpec:
     """Its game: chess with UCI, shogi with USI."""
     options: tuple[tuple[str, str], ...] = ()
     """For setoption."""
-    go: str = _DEFAULT_GO
-    """The arguments of `go`; empty is the clock."""
+    limits: str | None = None
+    """The arguments of `go`; empty is the clock, None the usual second."""
+
+    @property
+    def go(self) -> str:
+        """What follows `go` at every move; empty is the clock."""
+        return _DEFAULT_GO if self.limits is None else self.limits
 
     @property
     def name(self) -> str:
@@ -64,7 +69,7 @@ class UciSpec:
     def by_clock(self) -> UciSpec:
         """Return the program in a match by the clock: without limits of its own it is sent the
         time."""
-        return dataclasses.replace(self, go="") if self.go == _DEFAULT_GO else self
+        return dataclasses.replace(self, limits="") if self.limits is None else self
 
     @property
     def long_name(self) -> str:
@@ -145,7 +150,7 @@ def _uci_spec(
             raise ValueError(f"{name}={value} in {text!r}: at least 1")
         else:
             limits += [name, value]
-    return UciSpec(command, game, tuple(options), " ".join(limits) or _DEFAULT_GO)
+    return UciSpec(command, game, tuple(options), " ".join(limits) or None)
 
 
 def program_maker(

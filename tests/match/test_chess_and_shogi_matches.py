@@ -345,6 +345,9 @@ def test_programs_by_name() -> None:
         (("UCI_LimitStrength", "true"), ("UCI_Elo", "1350")),
         "movetime 50 depth 3",
     )
+    usual, limited = parse_program("uci:a"), parse_program("uci:a?movetime=1000")
+    assert usual.name == limited.name == "a, movetime 1000"
+    assert (usual.by_clock().go, limited.by_clock().go) == ("", "movetime 1000")
     assert fairy.name == "fairy-stockfish, UCI_Elo 1350, movetime 50 depth 3"
     ours = parse_program("uci:azero uci --random-net chess?blocks=2&filters=8?nodes=4")
     assert ours == UciSpec(
