@@ -129,7 +129,7 @@ def read_openings(path: Path, game: Game, num_moves: int | None = None) -> list[
         openings = [of_record(record, game, num_moves) for record in read(path)]
     else:
         try:
-            lines = path.read_text(encoding="utf-8").splitlines()
+            lines = path.read_text(encoding="utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise ValueError(f"cannot read {path}: {reason(error)}") from error
         openings = [

@@ -186,7 +186,7 @@ def test_openings_come_from_collections_and_from_lines(tmp_path: Path) -> None:
         '[Result "*"]\n\n1. e4 e5 2. Nf3 Nc6 *\n\n[Result "*"]\n\n1. e4 e5 2. Nf3 Nc6 3. Bb5 *\n'
     )
     lines = tmp_path / "some.txt"
-    lines.write_text("e2e4 e7e5 g1f3 b8c6 # open\n")
+    lines.write_text("e2e4 e7e5 g1f3 b8c6 # open\n", encoding="utf-8-sig")  # as Windows writes
     assert read_openings(games, chess, 4) == read_openings(lines, chess) and [
         len(opening) for opening in read_openings(games, chess)
     ] == [4, 5]
