@@ -96,7 +96,9 @@ def _of_match(directory: Path) -> MatchOutcome:
         result, interval = summary.result, (summary.score.low, summary.score.high)
     else:
         result, interval = _counted(directory, match.get("result") or {}, counts_repeats)
-    names = (first["name"], second["name"])
+    handicap = match["command"].get("handicap")
+    free = f", {handicap} free moves" if handicap else ""
+    names = (first["name"], second["name"].removesuffix(free) + free)
     board = _board(match["command"].get("rules"))
     return MatchOutcome(names, (players[0], players[1]), result, interval, groups, board)
 

@@ -695,6 +695,14 @@ def test_the_clock_is_part_of_what_a_player_of_a_tournament_is(tmp_path: Path) -
     assert read_results([tmp_path])[0].players == ("go9 main_time 10", "go7 main_time 10")
 
 
+def test_a_player_with_free_moves_is_another_one_whatever_its_name(tmp_path: Path) -> None:
+    for name in ("other", None):
+        play(request("corner", "pass", 2, second_name=name, out=tmp_path / f"{name} even"))
+        play(request("corner", "pass", 2, second_name=name, handicap=2, out=tmp_path / f"{name}"))
+    names = {match.names[1] for match in read_results([tmp_path])}
+    assert names == {"python", "other", "python, 2 free moves", "other, 2 free moves"}
+
+
 def test_ratings_show_the_interval_of_the_match(tmp_path: Path) -> None:
     """Games of one opening are one group, and few openings a wide interval."""
     openings = tmp_path / "openings.txt"
