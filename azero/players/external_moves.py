@@ -18,7 +18,8 @@ _NO_MOVE = ("(none)", "none", "0000", "null")
 
 RESIGN_MOVES = 10
 """Moves in a row for `UciPlayer`'s resign_score (AZ, methods: -900 centipawns for ten moves)."""
-_OPTION = re.compile(r"option name (.+?) type(?: spin\b.*? min (-?\d+) max (-?\d+))?")
+_OPTION = re.compile(r"option name (.+?) type (\w+)(.*)")
+_RANGE = re.compile(r" min (-?\d+) max (-?\d+)")
 _SCORE = re.compile(r"\bscore (cp|mate) ([-+]?\d+)")
 _LESSER = re.compile(r"\bmultipv (?!1\b)")
 """In a line about a move that is not the best."""
@@ -43,8 +44,18 @@ def _clock_words(clock: Clock, protocol: str) -> str:
     return f"wtime {main} btime {main} winc {added} binc {added}"
 
 
-def _is_between(value: str, low: int, high: int) -> bool:
-    return re.fullmatch(r"-?[0-9]+", value) is not None and low <= int(value) <= high
+def _values(option: re.Match[str], value: str) -> str | None:
+    """Return what values an option may have, in words, if the program states them and `value` is
+    none of them."""
+    _, kind, facts = option.groups()
+    if kind == "spin" and (found := _RANGE.search(facts)):
+        low, high = map(int, found.groups())
+        is_one = re.fullmatch(r"-?[0-9]+", value) is not None and low <= int(value) <= high
+        return None if is_one else f"an integer from {low} to {high}"
+    if kind not in ("check", "combo"):
+        return None
+    names = ["true", "false"] if kind == "check" else re.split(r"\s+var\s+", facts)[1:]
+    return None if value in names or not names else f"one of {', '.join(names)}"
 
 
 class UciPlayer(ProgramPlayer[ExternalProgram]):
@@ -94,24 +105,17 @@ class UciPlayer(ProgramPlayer[ExternalProgram]):
         self._beginning, self._moves, self._bad_moves = "", [], 0
         program, protocol = self.restart(), self._notation.protocol
         known = program.ask(protocol, lambda line: line == f"{protocol}ok", self._timeout)
-        options = [option for line in known if (option := _OPTION.match(line))]
-        names = {option[1].lower(): option[1] for option in options}
-        ranges = {
-            option[1].lower(): (int(option[2]), int(option[3])) for option in options if option[2]
-        }
+        found = (option for line in known if (option := _OPTION.match(line)))
+        options = {option[1].lower(): option for option in found}
         for name, value in self._options:
-            if name.lower() not in names:
-                raise ValueError(
-                    f"{self.name} has no option {name!r}; it has "
-                    f"{', '.join(sorted(names.values()))}"
-                )
-            low, high = ranges.get(name.lower(), (None, None))
-            if low is not None and high is not None and not _is_between(value, low, high):
+            option = options.get(name.lower())
+            if option is None:
+                names = ", ".join(sorted(option[1] for option in options.values()))
+                raise ValueError(f"{self.name} has no option {name!r}; it has {names}")
+            if values := _values(option, value):
                 # The program would ignore it, and play under a name that says otherwise.
-                raise ValueError(
-                    f"{self.name}: option {name!r} is an integer from {low} to {high}, not {value}"
-                )
-            program.send(f"setoption name {names[name.lower()]} value {value}", "setoption")
+                raise ValueError(f"{self.name}: option {name!r} is {values}, not {value}")
+            program.send(f"setoption name {option[1]} value {value}", "setoption")
         program.send(f"{protocol}newgame", f"{protocol}newgame")
         program.ask("isready", lambda line: line == "readyok", self._timeout)
 

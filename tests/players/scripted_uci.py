@@ -15,6 +15,8 @@ def main(mode: str) -> None:
             protocol = words[0]
             print(
                 "id name script\noption name Skill Level type spin default 20 min 0 max 20\n"
+                + "option name Style type combo default Solid var Solid var Very risky\n"
+                + "option name Ponder type check default false\n"
                 + protocol
                 + "ok",
                 flush=True,

@@ -88,16 +88,21 @@ def test_resigning_is_no_failure() -> None:
 
 
 def test_options_are_those_that_the_program_has() -> None:
-    player = _player("good", options=[("skill level", "3")])
+    options = [("skill level", "3"), ("style", "Very risky"), ("Ponder", "false")]
+    player = _player("good", options=options)
     player.reset()
     player.close()
-    with pytest.raises(ValueError, match="script has no option 'Skil'; it has Skill Level"):
+    with pytest.raises(ValueError, match="script has no option 'Skil'; it has Ponder, Skill Level"):
         _player("good", options=[("Skil", "3")]).reset()
     for value in ("21", "-1", "best"):
         with pytest.raises(
             ValueError, match=f"'skill level' is an integer from 0 to 20, not {value}"
         ):
             _player("good", options=[("skill level", value)]).reset()
+    with pytest.raises(ValueError, match="'Style' is one of Solid, Very risky, not risky"):
+        _player("good", options=[("Style", "risky")]).reset()
+    with pytest.raises(ValueError, match="'Ponder' is one of true, false, not no"):
+        _player("good", options=[("Ponder", "no")]).reset()
 
 
 def test_a_program_that_was_closed_says_so() -> None:
