@@ -108,7 +108,7 @@ def parse_program(text: str) -> ProgramSpec | None:
     kind, _, rest = text.partition(":")
     if kind not in ("gtp", "gnushogi", *PROTOCOL_GAMES) or not rest.strip(" ?"):
         return None
-    has_settings = kind != "gtp" and re.search(r"\?[^?\s]*=[^?]*$", rest)
+    has_settings = kind != "gtp" and re.search(r"\?(option\.[^?=]*|[^?\s]*)=[^?]*$", rest)
     words, _, query = rest.rpartition("?") if has_settings else (rest, "", "")
     try:
         command = tuple(shlex.split(words))

@@ -347,6 +347,8 @@ def test_programs_by_name() -> None:
     )
     usual, limited = parse_program("uci:a"), parse_program("uci:a?movetime=1000")
     assert usual.name == limited.name == "a, movetime 1000"
+    spaced = parse_program("uci:a?option.Move Overhead=100")
+    assert spaced == UciSpec(("a",), "chess", (("Move Overhead", "100"),))
     assert (usual.by_clock().go, limited.by_clock().go) == ("", "movetime 1000")
     assert fairy.name == "fairy-stockfish, UCI_Elo 1350, movetime 50 depth 3"
     ours = parse_program("uci:azero uci --random-net chess?blocks=2&filters=8?nodes=4")
