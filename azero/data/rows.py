@@ -42,19 +42,9 @@ def read_rows(path: Path) -> list[Row]:
       ValueError: a line before the last is not a JSON object; the file and the line number are
         named.
     """
-    if not path.exists():
-        return []
-    # after the last newline there is nothing, or an incomplete line
-    lines = path.read_bytes().split(b"\n")[:-1]
     rows: list[Row] = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError:
-            row = None
-        if not isinstance(row, dict):
+    for number, line, row in _lines(path):
+        if row is None:
             begins = line[:60].decode("utf-8", errors="replace")
             raise ValueError(
                 f"{path}, line {number} is not a JSON object: {begins!r}; remove that line to read "
@@ -64,14 +54,29 @@ def read_rows(path: Path) -> list[Row]:
     return rows
 
 
+def _lines(path: Path) -> Iterator[tuple[int, bytes, Row | None]]:
+    """Yield the number, the text and the row of each complete line that is not blank; None where it
+    is not a JSON object."""
+    if not path.exists():
+        return
+    # after the last newline there is nothing, or an incomplete line
+    for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], start=1):
+        if line.strip():
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError):
+                row = None
+            yield number, line, row if isinstance(row, dict) else None
+
+
 def keep_rows(path: Path, wanted: Callable[[Row], bool]) -> int:
-    """Rewrite a file of JSON lines with the wanted rows only, atomically; return how many were
-    dropped."""
-    rows = read_rows(path)
-    kept = [row for row in rows if wanted(row)]
+    """Rewrite a file of JSON lines with the wanted rows only, atomically; return how many lines
+    were dropped because they are not JSON objects."""
+    rows = [row for _, _, row in _lines(path)]
+    kept = [row for row in rows if row is not None and wanted(row)]
     if len(kept) < len(rows):
         write_atomically(path, "".join(json.dumps(row, allow_nan=False) + "\n" for row in kept))
-    return len(rows) - len(kept)
+    return rows.count(None)
 
 
 @contextlib.contextmanager

@@ -132,8 +132,11 @@ def write_config(workdir: Path, config: Any) -> None:
 
 
 def write_run(workdir: Path, experiment: str, config: Any) -> None:
-    """Write what the run is and where it runs; a resumed run keeps its first start time."""
-    old = read_json(workdir / RUN)
+    """Write what the run is and where it runs; a resumed run keeps its first start time, where the
+    file is not damaged."""
+    old: dict[str, Any] = {}
+    with contextlib.suppress(ValueError):
+        old = read_json(workdir / RUN)
     facts = {
         "experiment": experiment,
         "config_hash": config_hash(config),
@@ -151,18 +154,18 @@ def write_samples(workdir: Path, iteration: int, games: Sequence[StoredGame]) ->
     )
 
 
-def forget_after(workdir: Path, iteration: int) -> int:
-    """Drop rows and sample games of iterations after `iteration`, which a resumed run repeats;
-    return how many."""
-    dropped = sum(
-        keep_rows(workdir / name, lambda row: row.get("iteration", 0) <= iteration)
-        for name in (METRICS, EVENTS)
-    )
+def forget_after(workdir: Path, iteration: int) -> list[str]:
+    """Drop rows and sample games of iterations after `iteration`, which a resumed run repeats, and
+    damaged rows; return notes about the latter, one line each."""
+    notes = []
+    for path in (workdir / METRICS, workdir / EVENTS):
+        damaged = keep_rows(path, lambda row: row.get("iteration", 0) <= iteration)
+        if damaged:
+            notes.append(f"{path}: {damaged} damaged line{'s' * (damaged > 1)} removed")
     for number, path in _sample_paths(workdir):
         if number > iteration:
             path.unlink()
-            dropped += 1
-    return dropped
+    return notes
 
 
 def check_run(workdir: Path) -> None:

@@ -55,7 +55,7 @@ class MetricsWriter:
                 self._attempt(lambda: setattr(self, "_wandb", open_wandb()))
 
     def _open(self, resume_iteration: int) -> None:
-        forget_after(self._workdir, resume_iteration)
+        self._warnings += forget_after(self._workdir, resume_iteration)
         purge_step = resume_iteration + 1 if resume_iteration else None
         self._files = (
             RowFile(self._workdir / METRICS),

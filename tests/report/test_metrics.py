@@ -70,6 +70,27 @@ def test_a_resumed_run_forgets_what_it_will_play_again(tmp_path: Path) -> None:
     assert [iteration for iteration, _ in data.samples] == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.parametrize("damaged", [b"\0" * 40, b"[1]", b"[" * 100_000])
+def test_damaged_rows_end_no_run_that_continues(damaged: bytes, tmp_path: Path) -> None:
+    with MetricsWriter(tmp_path) as writer:
+        for iteration in (1, 2, 3):
+            writer.event("checkpoint", iteration)
+    events = tmp_path / "events.jsonl"
+    lines = events.read_bytes().splitlines()
+    events.write_bytes(b"\n".join([lines[0], damaged, *lines[2:], b""]))
+    with MetricsWriter(tmp_path, resume_iteration=3) as writer:
+        assert writer.take_warnings() == [f"{events}: 1 damaged line removed"]
+        writer.event("checkpoint", 4)
+    assert [row["iteration"] for row in load_run(tmp_path).events] == [1, 3, 4]
+
+
+@pytest.mark.parametrize("damaged", ["", "[]", '{"started":'])
+def test_a_damaged_description_ends_no_run_that_continues(damaged: str, tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(damaged)
+    write_run(tmp_path, "go5", Config())
+    assert load_run(tmp_path).run["experiment"] == "go5"
+
+
 def test_the_machine_is_described_and_the_start_stays(tmp_path: Path) -> None:
     facts = describe_machine()
     assert (
