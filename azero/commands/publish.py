@@ -109,9 +109,10 @@ def publish(
             f"{experiment} is not in experiments/: --experiment names the directory of the "
             "repository with the record of the run"
         )
-    matches = [_measured(directory, request.name) for directory in request.match]
+    iteration, config = load_settings(checkpoint, request.iteration)
+    request = dataclasses.replace(request, iteration=iteration)  # the run may go on learning
+    matches = [_measured(directory, request.name, iteration) for directory in request.match]
     old = read_network(request.name, root) if request.name in list_names(root) else None
-    _, config = load_settings(checkpoint, request.iteration)
     if old is not None:
         _check_same_game(old, config.game)
         matches.append(_beat(request, checkpoint, old, request.out or run / "publish", console))
@@ -127,7 +128,7 @@ def publish(
         experiment=experiment,
         notes=request.notes,
         strength=tuple(matches),
-        **_facts(run, config, request.command),
+        **_facts(run, config, iteration, request.command),
     )
     write_card(path.parent, card)
     console.print(f"{path.parent}: {title}")
@@ -142,14 +143,7 @@ def _add_matches(request: Request, shipped: ShippedNetwork, root: Path) -> Shipp
     """
     if not request.match:
         raise ValueError("nothing to do: name a checkpoint to publish, or matches with --match")
-    for directory in request.match:
-        iteration = read_match(directory)["players"][0]["iteration"]
-        if iteration != shipped.iteration:
-            raise ValueError(
-                f"the match in {directory} is of iteration {iteration}; {request.name} is of "
-                f"iteration {shipped.iteration}"
-            )
-    added = [_measured(directory, request.name) for directory in request.match]
+    added = [_measured(found, request.name, shipped.iteration) for found in request.match]
     known = {(match.opponent, match.settings) for match in added}
     kept = [
         match for match in shipped.card.strength if (match.opponent, match.settings) not in known
@@ -195,9 +189,8 @@ def _beat(
     Raises:
       ValueError: the new network is not surely stronger.
     """
-    iteration = "" if request.iteration is None else f"&iteration={request.iteration}"
     match = MatchRequest(
-        first=f"checkpoint:{checkpoint}?visits={request.visits}{iteration}",
+        first=f"checkpoint:{checkpoint}?visits={request.visits}&iteration={request.iteration}",
         # as seen from here: the record of the match names no folder of this machine
         second=f"checkpoint:{os.path.relpath(old.directory)}?visits={request.visits}",
         first_name="new",
@@ -214,7 +207,8 @@ def _beat(
             f"{100 * score.score:.1f}% (95%: {100 * score.low:.1f} to {100 * score.high:.1f}) "
             f"against it, and the lower end must be above 50%"
         )
-    return dataclasses.replace(_measured(out, request.name), command="")
+    assert request.iteration is not None
+    return dataclasses.replace(_measured(out, request.name, request.iteration), command="")
 
 
 def _check_size(request: Request, checkpoint: Path, root: Path) -> None:
@@ -230,9 +224,10 @@ def _check_size(request: Request, checkpoint: Path, root: Path) -> None:
         )
 
 
-def _facts(run: Path, config: Config, command: str | None) -> dict[str, Any]:
-    """Return what the files of a run say about what made its network."""
-    facts, rows = load_run(run).run, read_rows(run / METRICS)
+def _facts(run: Path, config: Config, iteration: int, command: str | None) -> dict[str, Any]:
+    """Return what the files of a run say about what made its network of `iteration`."""
+    facts = load_run(run).run
+    rows = [row for row in read_rows(run / METRICS) if row["iteration"] <= iteration]
     name = str(facts.get("experiment"))
     return {
         "command": command or _command(name, config),
@@ -265,14 +260,19 @@ def _flag(table: str, key: str, value: Any) -> list[str]:
     return [f"--{table}.{name}", *map(str, flat)]
 
 
-def _measured(directory: Path, name: str) -> MeasuredMatch:
-    """Return the match in a directory as a card has it, with the network as `name`.
+def _measured(directory: Path, name: str, iteration: int) -> MeasuredMatch:
+    """Return the match in a directory as a card has it, with the network of `iteration` as `name`.
 
     Raises:
-      ValueError: there is no finished match.
+      ValueError: there is no finished match, or it is one of another network.
     """
     facts = read_match(directory)
     command, (first, second) = facts["command"], facts["players"]
+    if first["iteration"] != iteration:
+        raise ValueError(
+            f"the match in {directory} is of iteration {first['iteration']}; {name} is of "
+            f"iteration {iteration}"
+        )
     result = facts.get("result")
     if not result:
         raise ValueError(f"the match in {directory} has no result yet")
