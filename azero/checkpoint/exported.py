@@ -41,7 +41,10 @@ def write_exported(
         settings["game"]["start_positions"] = Path(positions).name
     if half:
         arrays = {
-            name: array.astype(np.float16) if array.ndim > 1 else array
+            # the variances of a deep tower exceed float16
+            name: array
+            if array.ndim < 2 or name.startswith("batch_stats/")
+            else array.astype(np.float16)
             for name, array in arrays.items()
         }
     write_arrays(path, arrays, {**facts, "config": settings})

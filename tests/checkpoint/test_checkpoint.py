@@ -405,11 +405,17 @@ def test_a_network_is_not_exported_over_the_checkpoints_of_a_run(tmp_path: Path)
 def test_half_precision_halves_the_file_and_comes_back_as_single_precision(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     kernel, bias = random.standard_normal((3, 3, 64, 64)), random.standard_normal(64)
-    variables = {"params": {"kernel": np.float32(kernel), "bias": np.float32(bias)}}
+    variances = np.float32([[586640.4, 1e-9]])  # the first is of experiments/sl9-architectures
+    variables = {
+        "params": {"kernel": np.float32(kernel), "bias": np.float32(bias)},
+        "batch_stats": {"var": variances},
+    }
     whole = write_exported(tmp_path / "whole", variables, 3, CONFIG)
     half = export_network(tmp_path / "whole", tmp_path / "half", half=True)
     assert half.stat().st_size < 0.55 * whole.stat().st_size
-    loaded = load_variables(tmp_path / "half")[0]["params"]
+    both = load_variables(tmp_path / "half")[0]
+    loaded = both["params"]
+    np.testing.assert_array_equal(both["batch_stats"]["var"], variances)
     assert loaded["kernel"].dtype == np.float32
     np.testing.assert_allclose(loaded["kernel"], kernel, rtol=2**-11, atol=1e-7)
     np.testing.assert_array_equal(loaded["bias"], variables["params"]["bias"])
