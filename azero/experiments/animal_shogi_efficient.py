@@ -5,6 +5,7 @@ import dataclasses
 
 from azero.experiment import Experiment
 from azero.experiments import animal_shogi, minichess_efficient
+from azero.games.animal_shogi.settings import AnimalShogiConfig
 
 _PLAIN = animal_shogi.EXPERIMENT.config
 _EFFICIENT = minichess_efficient.EXPERIMENT.config
@@ -14,7 +15,7 @@ EXPERIMENT = Experiment(
     title="Animal shogi with the efficient set and as many operations as `animal_shogi`",
     config=dataclasses.replace(
         _PLAIN,
-        game=dataclasses.replace(_PLAIN.game, history=1),
+        game=AnimalShogiConfig(max_moves=128, history=1),
         network=_EFFICIENT.network.replace(blocks=5, filters=48),
         selfplay=_EFFICIENT.selfplay,
         # The games are shorter than those of `animal_shogi`: about as many positions.
