@@ -142,11 +142,10 @@ class Terminal:
             self._score()
 
     def _undo(self) -> None:
-        """Take back a resignation, and moves until it is the person's turn again."""
-        if not self._session.num_moves and not self._has_resigned:
-            raise ValueError("no move to take back")
-        self._has_resigned, self._winner = False, None
-        if self._session.num_moves:
+        """Take back a resignation, else a move, and moves until it is the person's turn again."""
+        if self._has_resigned:
+            self._has_resigned, self._winner = False, None
+        else:
             self._session.undo()
         while self._session.num_moves and self._position.to_play != self._human:
             self._session.undo()

@@ -65,6 +65,13 @@ def test_a_resignation_before_the_first_move_can_be_taken_back() -> None:
     assert "the game is over" not in output and "I play A5" in output
 
 
+@pytest.mark.parametrize("human", [0, 1])
+def test_a_resignation_is_taken_back_without_the_moves_before_it(human: int) -> None:
+    output, session = _play(["C3", "resign", "undo"], human=human)
+    assert "You resign" in output and session.num_moves == 2 + human
+    assert output.count("I play") == 1 + human and session.position.to_play == human
+
+
 def test_the_second_player_waits_and_undo_stops_before_the_first_move_is_answered() -> None:
     output, session = _play(["C3", "undo"], human=1)
     assert (
