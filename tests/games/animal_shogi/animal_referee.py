@@ -67,18 +67,19 @@ class Referee:
         lion = pieces.index("L" if first else "l")
         return any(end == lion for _, end, _ in self.walks(pieces, not first))
 
-    def moves(self) -> list[tuple[int, int, str]]:
+    def moves(self) -> dict[int, tuple[int, int, str]]:
+        """The legal moves by their actions."""
         drops = [
             (-1, end, letter)
             for letter in set(self.hands[self.first])
             for end, piece in enumerate(self.pieces)
             if piece == "."
         ]
-        return [
-            move
+        return {
+            self.action(move): move
             for move in self.walks(self.pieces, self.first) + drops
             if not self.loses_lion(self.after(move), self.first)
-        ]
+        }
 
     def push(self, move: tuple[int, int, str]) -> None:
         _, end, letter = move
@@ -91,7 +92,13 @@ class Referee:
         self.num_moves += 1
         self.seen[self.place()] += 1
 
-    def ending(self, max_moves: int = 256) -> str:
+    def ending(self) -> tuple[str, int]:
+        """Why the game is over, empty if it goes on; and the first player's reward."""
+        reason = self.reason()
+        is_lost = reason in ("catch", "no safe move", "try")
+        return reason, is_lost * (-1 if self.first else 1)
+
+    def reason(self) -> str:
         lion = self.pieces.index("l" if self.first else "L")
         if lion // 3 == (0 if self.first else 3):
             return "try"
@@ -99,7 +106,7 @@ class Referee:
             return "catch" if self.loses_lion(self.pieces, self.first) else "no safe move"
         if self.seen[self.place()] >= 3:
             return "threefold repetition"
-        return "move limit" if self.num_moves >= max_moves else ""
+        return "move limit" if self.num_moves >= 256 else ""
 
     def action(self, move: tuple[int, int, str]) -> int:
         """The number of a move: 11 planes for each square, seen from the mover's side."""

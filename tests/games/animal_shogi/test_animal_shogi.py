@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from animal_referee import Referee
-from chess_perft import make_perft
-from small_boards import compare_with_pgx, one_of, play_beside_referees, play_names
+from perft import make_perft, part, programs
+from small_boards import compare_with_pgx, play_beside_referees, play_names
 
 from azero.games.animal_shogi import text
 from azero.games.animal_shogi.rules import ENDINGS, AnimalShogi
@@ -22,7 +22,7 @@ def played(sfen: str, *names: str):
     """The state after moves by name."""
     game = AnimalShogi()
     return play_names(
-        game,
+        programs(game),
         game.from_sfen(sfen),
         names,
         lambda state, name: text.board_of_state(state).names[name],
@@ -47,11 +47,12 @@ def test_games_against_the_referee(seed: int) -> None:
         ]
         return rng.choice(quiet if number % 2 and quiet and rng.random() < 0.8 else list(moves))
 
+    game = AnimalShogi()
     states, reasons = play_beside_referees(
-        AnimalShogi(), referees, ENDINGS, ENDINGS[1:4], lambda referee: referee.first, pick
+        programs(game), game.init(), referees, ENDINGS, pick, BATCH
     )
     for number, referee in enumerate(referees):
-        board = text.board_of_state(one_of(states, number))
+        board = text.board_of_state(part(states, number))
         assert list(board.pieces) == referee.pieces
         assert [sum(hand.values()) for hand in board.hands] == [
             len(referee.hands[True]),

@@ -3,7 +3,6 @@ move."""
 
 from __future__ import annotations
 
-import jax
 from needs import require_module
 
 chess = require_module("chess.pgn").chess
@@ -45,26 +44,32 @@ def action_of(move: chess.Move, turn: chess.Color) -> int:
     return 73 * start + plane
 
 
-def legal_actions(board: chess.Board) -> dict[int, chess.Move]:
-    return {action_of(move, board.turn): move for move in board.legal_moves}
+class Referee:
+    """A game on python-chess's board."""
 
+    def __init__(self, fen: str, max_moves: int) -> None:
+        self.board, self.max_moves = chess.Board(fen), max_moves
 
-def ending(board: chess.Board, max_moves: int = 512) -> str:
-    """Why the game is over, with every draw that the players of chess may claim taken at once;
-    empty if it goes on."""
-    if not any(board.generate_legal_moves()):
-        return "checkmate" if board.is_check() else "stalemate"
-    if board.is_insufficient_material():
-        return "insufficient material"
-    if board.halfmove_clock >= 100:
-        return "fifty moves"
-    if board.is_repetition(3):
-        return "threefold repetition"
-    return "move limit" if len(board.move_stack) >= max_moves else ""
+    def __str__(self) -> str:
+        return self.board.fen()
 
+    def moves(self) -> dict[int, chess.Move]:
+        """The legal moves by their actions."""
+        return {action_of(move, self.board.turn): move for move in self.board.legal_moves}
 
-def make_look(game):
-    """What a batch of states says: legal moves, the place of the ending, the rewards."""
-    return jax.jit(
-        jax.vmap(lambda state: (game.legal_action_mask(state), state.ending, game.rewards(state)))
-    )
+    def push(self, move: chess.Move) -> None:
+        self.board.push(move)
+
+    def ending(self) -> tuple[str, int]:
+        """Why the game is over, with every draw that the players of chess may claim taken at once;
+        empty if it goes on. And White's reward."""
+        board = self.board
+        if not any(board.generate_legal_moves()):
+            return ("checkmate", -1 if board.turn else 1) if board.is_check() else ("stalemate", 0)
+        if board.is_insufficient_material():
+            return "insufficient material", 0
+        if board.halfmove_clock >= 100:
+            return "fifty moves", 0
+        if board.is_repetition(3):
+            return "threefold repetition", 0
+        return "move limit" if len(board.move_stack) >= self.max_moves else "", 0

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import collections
 
-import jax
 import numpy as np
 import pytest
-from chess_perft import stack
-from chess_referee import chess, ending, legal_actions, make_look
+from chess_referee import Referee, chess
+from perft import part, programs
+from small_boards import play_beside_referees
 
 from azero.games.chess import text
 from azero.games.chess.rules import ENDINGS, Chess
@@ -43,47 +43,21 @@ def choose(
     return int(rng.choice(moves))
 
 
-def play_and_compare(
-    game: Chess, count: int, seed: int, fen: str = chess.STARTING_FEN
-) -> collections.Counter:
+def play_and_compare(game: Chess, count: int, seed: int) -> collections.Counter:
     """Play `count` games side by side and compare everything; return how often each ending came
     up."""
     rng = np.random.default_rng(seed)
-    step, look = jax.jit(jax.vmap(game.step)), make_look(game)
-    boards = [chess.Board(fen) for _ in range(count)]
-    states = stack([game.from_fen(fen)] * count)
-    over, reasons = [""] * count, collections.Counter()
-    while not all(over):
-        masks, endings, rewards = map(np.asarray, look(states))
-        actions = np.zeros(count, np.int32)
-        for number, board in enumerate(boards):
-            if over[number]:
-                continue
-            over[number] = ending(board, game.max_moves)
-            assert ENDINGS[endings[number]] == over[number], (
-                board.fen(),
-                ENDINGS[endings[number]],
-                over[number],
-            )
-            if over[number]:
-                reasons[over[number]] += 1
-                loser = -1 if board.turn else 1
-                assert rewards[number].tolist() == (
-                    [loser, -loser] if over[number] == "checkmate" else [0, 0]
-                )
-                continue
-            legal = legal_actions(board)
-            assert np.flatnonzero(masks[number]).tolist() == sorted(legal), board.fen()
-            actions[number] = choose(rng, board, legal, number % 4)
-            board.push(legal[int(actions[number])])
-        states = step(states, actions)
-    for number, board in enumerate(boards):
-        mine = text.format_fen(
-            text.board_of_state(
-                jax.tree.map(lambda leaf, number=number: np.asarray(leaf)[number], states)
-            )
-        )
-        assert mine == board.fen()
+    referees = [Referee(chess.STARTING_FEN, game.max_moves) for _ in range(count)]
+    states, reasons = play_beside_referees(
+        programs(game),
+        game.init(),
+        referees,
+        ENDINGS,
+        lambda number, referee, moves: choose(rng, referee.board, moves, number % 4),
+        count,
+    )
+    for number, referee in enumerate(referees):
+        assert text.format_fen(text.board_of_state(part(states, number))) == str(referee)
     return reasons
 
 
@@ -107,7 +81,7 @@ def test_a_shorter_limit_of_moves(seed: int) -> None:
 @pytest.mark.slow
 def test_two_thousand_random_games(seed: int) -> None:
     reasons: collections.Counter = collections.Counter()
-    for part in range(10):
-        reasons += play_and_compare(Chess(), 200, seed + 100 + part)
+    for number in range(10):
+        reasons += play_and_compare(Chess(), 200, seed + 100 + number)
     assert sum(reasons.values()) == 2000
     assert set(reasons) == set(ENDINGS[1:]), reasons

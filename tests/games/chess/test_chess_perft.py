@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 import pytest
-from chess_perft import make_perft
+from perft import make_perft
 
 from azero.games.chess.rules import Chess
 

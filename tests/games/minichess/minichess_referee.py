@@ -72,12 +72,13 @@ class Referee:
         king = pieces.index("K" if white else "k")
         return any(end == king for _, end, _ in self.pseudo(pieces, not white))
 
-    def moves(self) -> list[tuple[int, int, str]]:
-        return [
-            move
+    def moves(self) -> dict[int, tuple[int, int, str]]:
+        """The legal moves by their actions."""
+        return {
+            self.action(move): move
             for move in self.pseudo(self.pieces, self.white)
             if not self.attacked(self.after(move), self.white)
-        ]
+        }
 
     def push(self, move: tuple[int, int, str]) -> None:
         is_progress = self.pieces[move[0]].upper() == "P" or self.pieces[move[1]] != "."
@@ -86,7 +87,12 @@ class Referee:
         self.num_moves += 1
         self.seen[self.place()] += 1
 
-    def ending(self, max_moves: int = 256) -> str:
+    def ending(self) -> tuple[str, int]:
+        """Why the game is over, empty if it goes on; and White's reward."""
+        reason = self.reason()
+        return reason, (reason == "checkmate") * (-1 if self.white else 1)
+
+    def reason(self) -> str:
         if not self.moves():
             return "checkmate" if self.attacked(self.pieces, self.white) else "stalemate"
         rest = [(square, piece) for square, piece in enumerate(self.pieces) if piece not in ".Kk"]
@@ -102,7 +108,7 @@ class Referee:
             return "fifty moves"
         if self.seen[self.place()] >= 3:
             return "threefold repetition"
-        return "move limit" if self.num_moves >= max_moves else ""
+        return "move limit" if self.num_moves >= 256 else ""
 
     def action(self, move: tuple[int, int, str]) -> int:
         """The number of a move: 49 planes for each square, seen from the mover's side."""

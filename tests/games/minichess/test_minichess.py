@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from chess_perft import make_perft
 from minichess_referee import Referee
 from needs import require_module
-from small_boards import compare_with_pgx, one_of, play_beside_referees, play_names
+from perft import make_perft, part, programs
+from small_boards import compare_with_pgx, play_beside_referees, play_names
 
 from azero.games.minichess import text
 from azero.games.minichess.rules import ENDINGS, Minichess
@@ -23,7 +23,7 @@ def played(fen: str, *names: str):
     """The state after moves in UCI."""
     game = Minichess()
     return play_names(
-        game,
+        programs(game),
         game.from_fen(fen),
         names,
         lambda state, name: text.board_of_state(state).uci[name],
@@ -60,11 +60,12 @@ def test_games_against_the_referee(seed: int) -> None:
     def pick(number: int, referee: Referee, moves: dict) -> int:
         return referee.action(choose(rng, referee, list(moves.values()), number % 4))
 
+    game = Minichess()
     states, reasons = play_beside_referees(
-        Minichess(), referees, ENDINGS, ("checkmate",), lambda referee: referee.white, pick
+        programs(game), game.init(), referees, ENDINGS, pick, BATCH
     )
     for number, referee in enumerate(referees):
-        board = text.board_of_state(one_of(states, number))
+        board = text.board_of_state(part(states, number))
         assert list(board.pieces) == referee.pieces
         assert board.clock == referee.clock
     # of so few games, those of other seeds may lack one

@@ -8,7 +8,9 @@ import collections
 import numpy as np
 import pytest
 from needs import require_module
-from shogi_perft import BATCH, padded, part, programs, stack
+from perft import part
+from shogi_positions import BATCH, programs
+from small_boards import play_beside_referees
 
 from azero.games.shogi import text
 from azero.games.shogi.rules import ENDINGS, Shogi
@@ -49,9 +51,17 @@ class Referee:
     """A game on cshogi's board; repetitions are counted here, by the pieces, the hands and the
     side, move numbers left out."""
 
-    def __init__(self, sfen: str) -> None:
-        self.board = cshogi.Board(sfen)
+    def __init__(self, sfen: str, game: Shogi) -> None:
+        self.board, self.game = cshogi.Board(sfen), game
         self.keys, self.checks = [self.key()], []
+
+    def __str__(self) -> str:
+        moves = [cshogi.move_to_usi(move) for move in self.board.history]
+        return f"{self.board.sfen()} after {moves}"
+
+    def moves(self) -> dict[int, int]:
+        """The legal moves by their actions."""
+        return {action_of(move, self.board.turn): move for move in self.board.legal_moves}
 
     def key(self) -> str:
         return self.board.sfen().rsplit(" ", 1)[0]
@@ -61,7 +71,7 @@ class Referee:
         self.keys.append(self.key())
         self.checks.append(self.board.is_check())
 
-    def ending(self, game: Shogi) -> tuple[str, int]:
+    def ending(self) -> tuple[str, int]:
         """Why the game is over, and 1 if Black has won, -1 if White has; empty if it goes on."""
         mover = 1 if self.board.turn == cshogi.BLACK else -1
         if not list(self.board.legal_moves):
@@ -74,9 +84,9 @@ class Referee:
             if theirs != mine:
                 return "perpetual check", mover if theirs else -mover
             return "fourfold repetition", 0
-        if game.entering_king and self.board.is_nyugyoku():
+        if self.game.entering_king and self.board.is_nyugyoku():
             return "entering king", mover
-        return ("move limit", 0) if len(self.checks) >= game.max_moves else ("", 0)
+        return ("move limit", 0) if len(self.checks) >= self.game.max_moves else ("", 0)
 
 
 def choose(rng: np.random.Generator, referee: Referee, legal: dict[int, int], style: int) -> int:
@@ -114,34 +124,15 @@ def play_and_compare(
 ) -> collections.Counter:
     """Play `count` games side by side and compare everything; return how often each ending came
     up."""
-    rng, (step, look) = np.random.default_rng(seed), programs(game)
-    referees = [Referee(sfen) for _ in range(count)]
-    states = padded(stack([game.from_sfen(sfen)]))
-    over, reasons = [False] * count, collections.Counter()
-    while not all(over):
-        masks, endings, rewards = map(np.asarray, look(states))
-        actions = np.zeros(BATCH, np.int32)
-        for number, referee in enumerate(referees):
-            if over[number]:
-                continue
-            place = (
-                f"{referee.board.sfen()} after "
-                f"{[cshogi.move_to_usi(move) for move in referee.board.history]}"
-            )
-            reason, result = referee.ending(game)
-            assert ENDINGS[endings[number]] == reason, (place, ENDINGS[endings[number]], reason)
-            assert rewards[number].tolist() == [result, -result], place
-            if reason:
-                over[number] = True
-                reasons[reason] += 1
-                continue
-            legal = {
-                action_of(move, referee.board.turn): move for move in referee.board.legal_moves
-            }
-            assert np.flatnonzero(masks[number]).tolist() == sorted(legal), place
-            actions[number] = choose(rng, referee, legal, number % 4)
-            referee.push(legal[int(actions[number])])
-        states = step(states, actions)
+    rng, referees = np.random.default_rng(seed), [Referee(sfen, game) for _ in range(count)]
+    states, reasons = play_beside_referees(
+        programs(game),
+        game.from_sfen(sfen),
+        referees,
+        ENDINGS,
+        lambda number, referee, moves: choose(rng, referee, moves, number % 4),
+        BATCH,
+    )
     for number, referee in enumerate(referees):
         assert text.format_sfen(text.board_of_state(part(states, number))) == referee.board.sfen()
     return reasons

@@ -8,7 +8,9 @@ import functools
 import jax
 import numpy as np
 import pytest
-from shogi_perft import BATCH, padded, part, programs, stack, turn_sfen
+from perft import part, stack
+from shogi_positions import BATCH, padded, programs, turn_sfen
+from shogi_positions import play as play_from
 
 from azero.games.shogi import moves, text
 from azero.games.shogi.rules import Shogi
@@ -24,11 +26,7 @@ def observe():
 
 
 def play(sfen: str, usi: str = ""):
-    state = GAME.from_sfen(sfen)
-    for move in usi.split():
-        action = text.board_of_state(state).usi[move]
-        state = part(programs(GAME)[0](padded(stack([state])), np.full(BATCH, action, np.int32)), 0)
-    return state
+    return play_from(GAME, GAME.from_sfen(sfen), usi)
 
 
 def planes_of(state) -> np.ndarray:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import functools
 
 import pytest
-from shogi_perft import make_perft, turn_sfen
+from perft import make_perft
+from shogi_positions import BATCH, turn_sfen
 
 from azero.games.shogi.rules import Shogi
 
@@ -33,7 +34,7 @@ QUICK = 5_000_000
 
 @functools.cache
 def counter():
-    return make_perft(Shogi())
+    return make_perft(Shogi(), Shogi().from_sfen, BATCH, frontier=128)
 
 
 def cases(is_slow: bool) -> list:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import jax
 import numpy as np
 import pytest
-from shogi_perft import BATCH, padded, part, programs, stack, turn_sfen
+from perft import part, stack
+from shogi_positions import BATCH, padded, programs, turn_sfen
+from shogi_positions import play as play_from
 
 from azero.games.shogi import rules, text
 from azero.games.shogi.rules import ENDINGS, Shogi
@@ -26,12 +28,7 @@ def legal(sfen: str) -> set[str]:
 
 def play(start, moves: str):
     """The state after moves in USI, from an SFEN or a state; every one of them is legal."""
-    state = GAME.from_sfen(start) if isinstance(start, str) else start
-    for move in moves.split():
-        assert not int(state.ending), f"over before {move}"
-        action = text.board_of_state(state).usi[move]
-        state = part(programs(GAME)[0](padded(stack([state])), np.full(BATCH, action, np.int32)), 0)
-    return state
+    return play_from(GAME, GAME.from_sfen(start) if isinstance(start, str) else start, moves)
 
 
 def ending(state) -> tuple[str, list[float]]:
