@@ -6,6 +6,7 @@ constants of other files that are compiled into it.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -18,7 +19,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def compiler(sources: Iterable[str | Path], **options: Any) -> Callable[[F], F]:
-    """Return a decorator that compiles a function at its first call, unless the result is on disk.
+    """Return a decorator that compiles a function at its first call, unless the result is on disk;
+    where nothing can be kept on disk, at the first call of every process.
 
     `sources` are the files whose code or constants the function contains: a result of other
     contents is not used. `options` are those of `numba.njit`.
@@ -31,7 +33,8 @@ def compiler(sources: Iterable[str | Path], **options: Any) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         dispatcher = njit(function, nogil=True, **options)
-        dispatcher._cache = _Cache(function)  # type: ignore[attr-defined]
+        with contextlib.suppress(RuntimeError):  # no directory that Numba tries can be written
+            dispatcher._cache = _Cache(function)  # type: ignore[attr-defined]
         return cast(F, dispatcher)
 
     return decorate

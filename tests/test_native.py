@@ -6,6 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from numba.core.caching import CompileResultCacheImpl
 
 MAIN = """
 from pathlib import Path
@@ -51,3 +52,9 @@ def test_a_result_on_disk_is_used_until_a_source_changes(load) -> None:
     assert not first.step.stats.cache_hits and first.step.stats.cache_misses
     assert again.step.stats.cache_hits and not again.step.stats.cache_misses
     assert not changed.step.stats.cache_hits
+
+
+def test_functions_are_compiled_where_nothing_can_be_kept(load, monkeypatch) -> None:
+    """A package that another user installed, and no home: importing the engines failed."""
+    monkeypatch.setattr(CompileResultCacheImpl, "_locator_classes", [])
+    assert load(1).step(10) == 11
