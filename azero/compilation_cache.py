@@ -21,9 +21,18 @@ def compilation_cache() -> str:
 
 
 def cache_directory() -> Path:
-    """Return azero's part of the user's cache directory (XDG: an empty variable counts as
-    unset)."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "azero"
+    """Return azero's part of the user's cache directory (XDG: an empty variable counts as unset).
+
+    Raises:
+      ValueError: the user has no home.
+    """
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "azero"
+    except RuntimeError:
+        raise ValueError(
+            "there is no place for compiled programs: this user has no home directory; set HOME, "
+            f"XDG_CACHE_HOME or {VARIABLE}"
+        ) from None
 
 
 def use_compilation_cache() -> None:

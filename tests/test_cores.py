@@ -1,11 +1,13 @@
 """What is set up before JAX starts: the devices of a CPU, the directory of compiled programs."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from azero import cores
+from azero.commands import main
 from azero.compilation_cache import cache_directory
 
 
@@ -32,3 +34,17 @@ def test_the_users_own_number_stands(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_empty_variable_of_the_cache_directory_counts_as_unset(monkeypatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "")
     assert cache_directory() == Path.home() / ".cache" / "azero"
+
+
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch, capsys) -> None:
+    def fail() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", fail)
+    monkeypatch.setattr(main, "use_compilation_cache", cache_directory)
+    monkeypatch.setattr(sys, "argv", ["azero", "play", "tictactoe"])
+    with pytest.raises(SystemExit) as stop:
+        main.run_command()
+    assert stop.value.code == 2
+    assert "no home directory; set HOME, XDG_CACHE_HOME or" in capsys.readouterr().err

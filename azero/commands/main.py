@@ -394,10 +394,10 @@ def run_command() -> None:
     if sys.argv[1:2] in (["--version"], ["version"]):
         print(f"azero {__version__}")
         return
-    if sys.argv[1:2] and sys.argv[1] in _PLAYING:
-        use_compilation_cache()
-        split_cpu_at_start()
     try:
+        if sys.argv[1:2] and sys.argv[1] in _PLAYING:
+            use_compilation_cache()
+            split_cpu_at_start()
         if sys.argv[1:2] == ["train"] and len(sys.argv) > 2 and not sys.argv[2].startswith("-"):
             train(sys.argv[2])
         elif sys.argv[1:2] == ["bench"] and len(sys.argv) > 3 and not sys.argv[2].startswith("-"):
