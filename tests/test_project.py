@@ -75,6 +75,11 @@ def test_the_pinned_versions_fit_together_on_every_python(python):
     assert not problems
 
 
+def test_the_oldest_optax_has_the_arguments_of_muon_that_are_used():
+    (optax,) = [line for line in PROJECT["project"]["dependencies"] if line.startswith("optax")]
+    assert not Requirement(optax).specifier.contains("0.2.6"), "no consistent_rms"
+
+
 def test_issue_forms_ask_for_commands_that_exist():
     form = yaml.safe_load((ROOT / ".github/ISSUE_TEMPLATE/bug.yml").read_text())
     labels = [part["attributes"]["label"] for part in form["body"]]
