@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -211,7 +212,7 @@ class Terminal:
         if self._winner is not None:
             rewards = (1.0, -1.0) if self._winner == 0 else (-1.0, 1.0)
         result = format_result(rewards, "R" if self._has_resigned else "") if self._is_over else "?"
-        path = Path(name).expanduser()
+        path = Path(os.path.expanduser(name))  # as shells do, "~nobody" stays
         record = GameRecord(
             name=path.name,
             board_shape=game.board_shape,

@@ -90,6 +90,7 @@ def test_passes_end_a_game_which_is_scored_and_saved(tmp_path) -> None:
             "save",
             f"save {path}",
             "save /nowhere/at/all.sgf",
+            "save ~nosuchuser/all.sgf",
             "score",
             "resign",
             "D4",
@@ -100,6 +101,7 @@ def test_passes_end_a_game_which_is_scored_and_saved(tmp_path) -> None:
         "save FILE: the file name is missing" in output
         and f"written: {path}" in output.replace("\n", "")
         and "/nowhere/at/all.sgf: No such file" in output
+        and "~nosuchuser/all.sgf: No such file" in output
         and "Errno" not in output
     )
     assert (
