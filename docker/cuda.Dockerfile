@@ -4,7 +4,7 @@
 FROM python:3.12-slim
 COPY . /src
 RUN pip install --no-cache-dir --constraint /src/constraints.txt "/src[cuda12]"
-ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility PYTHONUNBUFFERED=1 XDG_CACHE_HOME=/runs/.cache
+ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility PYTHONUNBUFFERED=1 XDG_CACHE_HOME=/runs/.cache NUMBA_CACHE_DIR=/runs/.cache/numba
 WORKDIR /runs
 ENTRYPOINT ["azero"]
 CMD ["doctor"]

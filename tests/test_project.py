@@ -109,5 +109,7 @@ def test_the_images_install_what_the_project_has():
         assert f"Programming Language :: Python :: {version}" in PROJECT["project"]["classifiers"]
         assert set(re.findall(r"/src\[(\w+)\]", text)) <= set(extras)
         assert "/src/constraints.txt" in text and not {"constraints.txt", "configs"} & set(ignored)
+        # In the volume, not in the container, which --rm removes.
+        assert "XDG_CACHE_HOME=/runs/.cache NUMBA_CACHE_DIR=/runs/.cache/" in text
         assert 'ENTRYPOINT ["azero"]' in text and "azero" in PROJECT["project"]["scripts"]
         assert f"--file docker/{image.name}" in (ROOT / "docs" / "install.md").read_text()
