@@ -7,24 +7,12 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from azero.games.batching import batch_native
 from azero.games.chess import encoding, legal, moves, position, text
 from azero.games.chess.position import ChessFacts, ChessPosition
 from azero.games.chess.squares import ChessSquares
-from azero.games.chess.state import (
-    ENDINGS,
-    ChessGame,
-    ChessState,
-    Surveyed,
-    after,
-    joined,
-    mask_batch,
-    verdict_of,
-)
+from azero.games.chess.state import ENDINGS, ChessGame, ChessState, verdict_of
 from azero.games.history import NUM_FRAMES, Encoding
 from azero.types import Array
 
@@ -63,7 +51,8 @@ class Chess(ChessGame):
     board_shape: ClassVar[tuple[int, int]] = (8, 8)
     ENCODING: ClassVar[Encoding] = encoding
     TEXT: ClassVar[ModuleType] = text
-    frame_words: ClassVar[int] = position.FRAME_WORDS
+    BOARD: ClassVar[ModuleType] = position
+    MOVES: ClassVar[ModuleType] = moves
 
     @staticmethod
     def survey(
@@ -82,35 +71,3 @@ class Chess(ChessGame):
             position.codes(seen, black, board),
             verdict_of(known, seen),
         )
-
-    def step(self, state: ChessState, action: Array) -> ChessState:
-        """Play `action` (int32[]), which must be legal. A finished game stays as it is."""
-        return after(
-            state,
-            _advance(
-                state.frames[0], state.en_passant, jnp.asarray(action, jnp.int32).astype(jnp.uint32)
-            ),
-            self.max_moves,
-        )
-
-    def legal_action_mask(self, state: ChessState) -> Array:
-        """Return bool[4672]; all True once the game is over."""
-        return _mask(state.frames[0], state.targets, self.is_terminal(state))
-
-
-def _advance_batch(frame: Array, en_passant: Array, action: Array) -> Surveyed:
-    """Play moves uint32[B] on frames uint32[B, 9]; arrays inside are [B]."""
-    columns = list(jax.lax.optimization_barrier(frame.T))
-    before = position.facts(columns[-1])
-    move = moves.decode(action)
-    seen, is_progress = position.play(position.unpack(columns, en_passant), move)
-    clock = jnp.where(is_progress, jnp.uint32(0), jnp.minimum(before.clock + 1, position.CLOCK_MAX))
-    return joined(*Chess.survey(seen, before.plies + 1, clock))
-
-
-def _unpack_pieces(frame: list[Array]) -> ChessPosition:
-    return position.unpack(frame, jnp.zeros_like(frame[0]))
-
-
-_advance = jax.jit(batch_native(_advance_batch))
-_mask = jax.jit(batch_native(mask_batch, _unpack_pieces, moves))

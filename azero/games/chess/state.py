@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import ClassVar
@@ -14,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from azero.games.batching import batch_native
 from azero.games.chess import legal, position
 from azero.games.chess.fen import MAX_FULL_MOVES
 from azero.games.chess.position import ChessPosition
@@ -78,6 +80,10 @@ class ChessGame(WithHistory):
     NOTATION: ClassVar[str] = "fen"
     from_fen = WithHistory._from_position
     REVERSED_AXES: ClassVar[tuple[int, ...]] = (0,)
+    BOARD: ClassVar[ModuleType]
+    """Has `unpack(frame, en_passant)` and `play(position, move)` (see `position`)."""
+    MOVES: ClassVar[ModuleType]
+    frame_words: ClassVar[int] = position.FRAME_WORDS
 
     @staticmethod
     @abc.abstractmethod
@@ -92,6 +98,17 @@ class ChessGame(WithHistory):
         parsed = join([self.TEXT.parse_fen(fen) for fen in lines])
         surveyed = self.survey(parsed.position, parsed.plies, parsed.clock)
         return _states_of(*surveyed, parsed.clock)
+
+    def step(self, state: ChessState, action: Array) -> ChessState:
+        """Play `action` (int32[]), which must be legal. A finished game stays as it is."""
+        advance, _ = _compiled(type(self))
+        code = jnp.asarray(action, jnp.int32).astype(jnp.uint32)
+        return _after(state, advance(state.frames[0], state.en_passant, code), self.max_moves)
+
+    def legal_action_mask(self, state: ChessState) -> Array:
+        """Return bool[A]; all True once the game is over."""
+        _, mask = _compiled(type(self))
+        return mask(state.frames[0], state.targets, self.is_terminal(state))
 
     def to_play(self, state: ChessState) -> Array:
         """Return int32[]: 0 for White, 1 for Black."""
@@ -117,7 +134,28 @@ class ChessGame(WithHistory):
         return dataclasses.replace(state, codes=state.codes[:1])
 
 
-def after(state: ChessState, new: Surveyed, max_moves: int) -> ChessState:
+@functools.cache
+def _compiled(game: type[ChessGame]) -> tuple[Callable[..., Surveyed], Callable[..., Array]]:
+    """Return the position after a move, and the legal moves, of one state."""
+    return (
+        jax.jit(batch_native(_advance_batch, game)),
+        jax.jit(batch_native(_mask_batch, game)),
+    )
+
+
+def _advance_batch(
+    game: type[ChessGame], frame: Array, en_passant: Array, action: Array
+) -> Surveyed:
+    """Play moves uint32[B] on frames uint32[B, 9]; arrays inside are [B]."""
+    columns = list(jax.lax.optimization_barrier(frame.T))
+    before = position.facts(columns[-1])
+    move = game.MOVES.decode(action)
+    seen, is_progress = game.BOARD.play(game.BOARD.unpack(columns, en_passant), move)
+    clock = jnp.where(is_progress, jnp.uint32(0), jnp.minimum(before.clock + 1, position.CLOCK_MAX))
+    return _joined(*game.survey(seen, before.plies + 1, clock))
+
+
+def _after(state: ChessState, new: Surveyed, max_moves: int) -> ChessState:
     """Return the state after a move that leads to the position `new` (without a batch axis); a
     finished game stays as it is."""
     is_over = state.ending != 0
@@ -145,7 +183,7 @@ def verdict_of(known: legal.ChessLegal, seen: ChessPosition) -> Array:
     return stuck * (np.int32(2) - check) + (np.int32(1) - stuck) * dead * np.int32(3)
 
 
-def joined(
+def _joined(
     words: list[Array],
     en_passant: Array,
     targets: list[ChessSquares],
@@ -172,15 +210,9 @@ def joined(
     )
 
 
-def mask_batch(
-    unpack: Callable[[list[Array]], ChessPosition],
-    moves: ModuleType,
-    frame: Array,
-    targets: Array,
-    is_over: Array,
-) -> Array:
-    """Return the legal moves bool[B, A] of frames uint32[B, 9] and their targets uint32[B, 16, 2],
-    in the encoding `moves`."""
+def _mask_batch(game: type[ChessGame], frame: Array, targets: Array, is_over: Array) -> Array:
+    """Return the legal moves bool[B, A] of frames uint32[B, 9] and their targets uint32[B, 16,
+    2]."""
     columns = list(jax.lax.optimization_barrier(frame.T))
     words = list(jax.lax.optimization_barrier(targets.reshape(-1, 2 * legal.NUM_TARGETS).T))
     reached = [
@@ -188,8 +220,9 @@ def mask_batch(
     ]
     over = spread(is_over)
     everything = ChessSquares(over, over)
-    starts = moves.start_squares(unpack(columns), reached)
-    return moves.action_mask([squares | everything for squares in starts])
+    seen = game.BOARD.unpack(columns, jnp.zeros_like(columns[0]))
+    starts = game.MOVES.start_squares(seen, reached)
+    return game.MOVES.action_mask([squares | everything for squares in starts])
 
 
 def _remember(past: Array, now: Array, clock: Array) -> tuple[Array, Array]:

@@ -40,11 +40,7 @@ class ChessBoard:
     NAME: ClassVar[str] = "chess"
     SIZE: ClassVar[int] = 8
     MOVES: ClassVar[ModuleType] = moves
-    _play = staticmethod(positions.play)
-
-    @staticmethod
-    def _unpack(frame: list[Any], en_passant: Any) -> ChessPosition:
-        return positions.unpack(frame, en_passant)
+    BOARD: ClassVar[ModuleType] = positions
 
     @classmethod
     def of_state(cls, state: Any) -> Self:
@@ -54,7 +50,7 @@ class ChessBoard:
         targets = tuple(
             ChessSquares(low, high) for low, high in np.asarray(state.targets).reshape(-1, 2, 1)
         )
-        seen = cls._unpack(list(frame), np.asarray(state.en_passant).reshape(1))
+        seen = cls.BOARD.unpack(list(frame), np.asarray(state.en_passant).reshape(1))
         return cls(seen, int(known.plies[0]), int(known.clock[0]), targets)
 
     @property
@@ -109,7 +105,7 @@ class ChessBoard:
     def after(self, action: int) -> Self:
         """Return the board after a legal action."""
         move = self.MOVES.decode(np.array([action], np.uint32))
-        moved, is_progress = self._play(self.position, move)
+        moved, is_progress = self.BOARD.play(self.position, move)
         clock = 0 if is_progress[0] else min(self.clock + 1, positions.CLOCK_MAX)
         return type(self)(moved, self.plies + 1, clock)
 

@@ -57,9 +57,10 @@ def block_unused_squares(position: ChessPosition) -> ChessPosition:
     return position._replace(own=position.own | UNUSED_SQUARES)
 
 
-def unpack(frame: Sequence[Array]) -> ChessPosition:
+def unpack(frame: Sequence[Array], en_passant: Array) -> ChessPosition:
     """Return the position of a frame (nine arrays, see `azero.games.chess.position`) as seen by the
-    side to move."""
+    side to move; nothing can be captured en passant."""
+    del en_passant
     black = chess_position.is_black(chess_position.facts(frame[8]).plies)
     seen = chess_position.unpack(frame, frame[8] & np.uint32(0))
     up = shift_up(seen)

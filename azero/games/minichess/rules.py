@@ -7,24 +7,12 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from azero.games.batching import batch_native
 from azero.games.chess import legal, position
 from azero.games.chess.position import ChessFacts, ChessPosition
 from azero.games.chess.squares import ChessSquares
-from azero.games.chess.state import (
-    ENDINGS,
-    ChessGame,
-    ChessState,
-    Surveyed,
-    after,
-    joined,
-    mask_batch,
-    verdict_of,
-)
+from azero.games.chess.state import ENDINGS, ChessGame, ChessState, verdict_of
 from azero.games.history import NUM_FRAMES, Encoding
 from azero.games.minichess import board, encoding, moves, text
 from azero.types import Array
@@ -59,7 +47,8 @@ class Minichess(ChessGame):
     board_shape: ClassVar[tuple[int, int]] = (board.SIZE, board.SIZE)
     ENCODING: ClassVar[Encoding] = encoding
     TEXT: ClassVar[ModuleType] = text
-    frame_words: ClassVar[int] = position.FRAME_WORDS
+    BOARD: ClassVar[ModuleType] = board
+    MOVES: ClassVar[ModuleType] = moves
 
     @staticmethod
     def survey(
@@ -77,28 +66,3 @@ class Minichess(ChessGame):
             position.codes(seen, black, words),
             verdict_of(known, seen),
         )
-
-    def step(self, state: ChessState, action: Array) -> ChessState:
-        """Play `action` (int32[]), which must be legal. A finished game stays as it is."""
-        return after(
-            state,
-            _advance(state.frames[0], jnp.asarray(action, jnp.int32).astype(jnp.uint32)),
-            self.max_moves,
-        )
-
-    def legal_action_mask(self, state: ChessState) -> Array:
-        """Return bool[1225]; all True once the game is over."""
-        return _mask(state.frames[0], state.targets, self.is_terminal(state))
-
-
-def _advance_batch(frame: Array, action: Array) -> Surveyed:
-    """Play moves uint32[B] on frames uint32[B, 9]; arrays inside are [B]."""
-    columns = list(jax.lax.optimization_barrier(frame.T))
-    before = position.facts(columns[-1])
-    seen, is_progress = board.play(board.unpack(columns), moves.decode(action))
-    clock = jnp.where(is_progress, jnp.uint32(0), jnp.minimum(before.clock + 1, position.CLOCK_MAX))
-    return joined(*Minichess.survey(seen, before.plies + 1, clock))
-
-
-_advance = jax.jit(batch_native(_advance_batch))
-_mask = jax.jit(batch_native(mask_batch, board.unpack, moves))

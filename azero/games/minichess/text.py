@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import functools
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from azero.games.chess import fen as chess_fen
 from azero.games.chess import legal
 from azero.games.chess import position as positions
 from azero.games.chess.fen import ParsedFen
-from azero.games.chess.position import ChessPosition
 from azero.games.chess.text import ChessBoard, format_diagram, format_fen, format_uci
 from azero.games.minichess import board as boards
 from azero.games.minichess import moves
@@ -62,11 +61,7 @@ class MinichessBoard(ChessBoard):
     SIZE = boards.SIZE
     MOVES: ClassVar[ModuleType] = moves
     wide_square = staticmethod(boards.wide_square)
-    _play = staticmethod(boards.play)
-
-    @staticmethod
-    def _unpack(frame: list[Any], en_passant: Any) -> ChessPosition:
-        return boards.unpack(frame)
+    BOARD: ClassVar[ModuleType] = boards
 
     @functools.cached_property
     def rules(self) -> legal.ChessLegal:
