@@ -55,9 +55,9 @@ class SearchConfig(Kind):
         return self
 
     def fast(self, num_simulations: int) -> Self:
-        """Return the search of the fast moves of playout-cap randomisation (KG): fewer simulations,
-        no exploration at the root."""
-        return dataclasses.replace(self, num_simulations=num_simulations)
+        """Return the search of the fast moves of playout-cap randomisation (KG section 3.1): fewer
+        simulations, no exploration at the root."""
+        return dataclasses.replace(self.without_noise(), num_simulations=num_simulations)
 
     def __post_init__(self) -> None:
         check_range(self, "search", "num_simulations edge_width max_depth", 1)
@@ -129,12 +129,9 @@ class PuctConfig(SearchConfig):
         )
 
     def fast(self, num_simulations: int) -> Self:
-        """Return the search of the fast moves of playout-cap randomisation (KG): fewer simulations,
-        no exploration at the root."""
+        """See `SearchConfig.fast`; as many nodes are kept."""
         kept = self.kept_room or self.kept_nodes
-        return dataclasses.replace(
-            self.without_noise(), num_simulations=num_simulations, kept_nodes=kept
-        )
+        return dataclasses.replace(super().fast(num_simulations), kept_nodes=kept)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -190,11 +187,6 @@ class GumbelConfig(SearchConfig):
     def without_noise(self) -> Self:
         """Return the search of matches: no noise at the root."""
         return dataclasses.replace(self, gumbel_scale=0.0)
-
-    def fast(self, num_simulations: int) -> Self:
-        """Return the search of the fast moves of playout-cap randomisation: fewer simulations, no
-        noise at the root (KG section 3.1)."""
-        return dataclasses.replace(self.without_noise(), num_simulations=num_simulations)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -120,31 +120,17 @@ def _reverse(word: Array) -> Array:
     )
 
 
-def _upwards(squares: ShogiSquares, amount: int) -> ShogiSquares:
-    """Return the set with every square's number raised by `amount`, 0 to 80."""
+def _renumbered(squares: ShogiSquares, amount: int) -> ShogiSquares:
+    """Return the set with every square's number raised by `amount`, -80 to 80."""
     nothing: Any = np.uint32(0)
     skipped, rest = divmod(amount, _WORD_BITS)
-    words = ([nothing] * (skipped + 1) + list(squares))[:4]
+    first = 3 - skipped  # of four words, of which each of the new ones spans two
+    words = [*[nothing] * 4, *squares, *[nothing] * 4][first : first + 4]
     if rest == 0:
         return ShogiSquares(*words[1:])
     return ShogiSquares(
         *(
             ((high << rest) & _WORD) | (low >> (_WORD_BITS - rest))
-            for low, high in itertools.pairwise(words)
-        )
-    )
-
-
-def _downwards(squares: ShogiSquares, amount: int) -> ShogiSquares:
-    """Return the set with every square's number lowered by `amount`, 0 to 80."""
-    nothing: Any = np.uint32(0)
-    skipped, rest = divmod(amount, _WORD_BITS)
-    words = (list(squares) + [nothing] * (skipped + 1))[-4:]
-    if rest == 0:
-        return ShogiSquares(*words[:3])
-    return ShogiSquares(
-        *(
-            (low >> rest) | ((high << (_WORD_BITS - rest)) & _WORD)
             for low, high in itertools.pairwise(words)
         )
     )
@@ -164,7 +150,7 @@ def _raw(squares: ShogiSquares, direction: Direction, distance: int) -> ShogiSqu
         # Within a rank no square moves to the next word unless it leaves the board.
         moved = (word << amount if amount > 0 else word >> -amount for word in squares)
         return ShogiSquares(*moved)
-    return _upwards(squares, amount) if amount >= 0 else _downwards(squares, -amount)
+    return _renumbered(squares, amount)
 
 
 _movement = Movement(_raw, _entered)
