@@ -28,3 +28,16 @@ def draw_variables(network: Network, seed: int = 0) -> PyTree:
 
     form = jax.eval_shape(network.init, jax.random.key(0))
     return jax.tree_util.tree_map_with_path(draw, form)
+
+
+def shaken_variables(network: Network) -> PyTree:
+    """Return new variables with noise on all parameters but the filters, so that norms and biases
+    are anything but neutral."""
+    rng = np.random.default_rng(0)
+
+    def shake(path: tuple[jax.tree_util.DictKey, ...], leaf: jax.Array) -> np.ndarray:
+        amount = 0.0 if path[-1].key == "kernel" else 0.2
+        return np.asarray(leaf) + rng.normal(0, amount, leaf.shape).astype(np.float32)
+
+    noisy = jax.tree_util.tree_map_with_path(shake, jax.jit(network.init)(jax.random.key(1)))
+    return {**noisy, "batch_stats": jax.tree.map(np.abs, noisy["batch_stats"])}

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from leelaz import raw_outputs
 from needs import require_program
+from untrained import shaken_variables
 
 from azero.checkpoint import load_variables
 from azero.checkpoint.exported import write_exported
@@ -38,15 +39,7 @@ SMALL = ResNetConfig(
 def network(planes: int = 18, size: int = 19, **changes: object) -> tuple[PyTree, Config]:
     """Return an untrained network whose norms are anything but neutral."""
     config = Config(GoConfig(size=(size,), planes=planes), dataclasses.replace(SMALL, **changes))
-    variables = jax.jit(config.network.build(config.game.build()).init)(jax.random.key(1))
-    draw = np.random.default_rng(0)
-
-    def shaken(path: tuple[jax.tree_util.DictKey, ...], leaf: jax.Array) -> np.ndarray:
-        amount = 0.0 if path[-1].key == "kernel" else 0.2
-        return np.asarray(leaf) + draw.normal(0, amount, leaf.shape).astype(np.float32)
-
-    noisy = jax.tree_util.tree_map_with_path(shaken, variables)
-    return {**noisy, "batch_stats": jax.tree.map(np.abs, noisy["batch_stats"])}, config
+    return shaken_variables(config.network.build(config.game.build())), config
 
 
 def outputs(variables: PyTree, config: Config, planes: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 from needs import require_module
+from untrained import shaken_variables
 
 from azero.checkpoint import load_variables
 from azero.checkpoint.exported import write_exported
@@ -65,15 +66,7 @@ FAMILIES: dict[str, tuple[GameConfig, ConvolutionalConfig]] = {
 def network(game: GameConfig, settings: ConvolutionalConfig) -> tuple[PyTree, Config]:
     """Return an untrained network whose parameters are all anything but neutral."""
     config = Config(game, settings)
-    variables = jax.jit(settings.build(game.build()).init)(jax.random.key(1))
-    draw = np.random.default_rng(0)
-
-    def shaken(path: tuple[jax.tree_util.DictKey, ...], leaf: jax.Array) -> np.ndarray:
-        amount = 0.0 if path[-1].key == "kernel" else 0.2
-        return np.asarray(leaf) + draw.normal(0, amount, leaf.shape).astype(np.float32)
-
-    noisy = jax.tree_util.tree_map_with_path(shaken, variables)
-    return {**noisy, "batch_stats": jax.tree.map(np.abs, noisy["batch_stats"])}, config
+    return shaken_variables(settings.build(game.build())), config
 
 
 def planes_of(config: Config, count: int, shape: tuple[int, int] | None = None) -> np.ndarray:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from azero.bench.rules import boards_of
 from azero.games.go.alphago2016.ladders import FRAME_LIMIT, NODE_LIMIT
 from azero.games.go.setup import chains
 
@@ -207,3 +208,16 @@ def planes_of(boards, to_play):
         for move in moves & legal:
             planes[(*move, 45)] |= Ladder(prey, colour).saves(board, move)
     return planes
+
+
+def assert_equal(planes, frames, to_play, game):
+    """Compare planes bool[B, H, W, 49] with those of the plain version."""
+    boards = boards_of(frames, game.num_points).reshape(len(frames), 8, *game.board_shape)
+    for index, history in enumerate(boards):
+        expected = planes_of(history, 1 - 2 * int(to_play[index]))
+        wrong = [
+            layer.name
+            for layer in LAYERS
+            if (planes[index] != expected)[:, :, layer.first : layer.first + layer.size].any()
+        ]
+        assert not wrong, f"position {index}: {', '.join(wrong)}\n{history[0]}"

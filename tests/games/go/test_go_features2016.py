@@ -7,9 +7,8 @@ import jax
 import numpy as np
 import pytest
 from diagrams import parse_diagram
-from slow_features import LAYERS, planes_of
+from slow_features import LAYERS, assert_equal
 
-from azero.bench.rules import boards_of
 from azero.games.go.alphago2016.features import PLANE_COUNTS
 from azero.games.go.rules import Go
 from azero.games.table import make
@@ -209,19 +208,6 @@ def test_ladders(observe):
             planes[:, :, FIRST["ladder escape"]], np.isin(marks, ["E", "*"]), err_msg=name
         )
     assert len(problems) >= 30
-
-
-def assert_equal(planes, frames, to_play, game):
-    """Compare planes bool[B, H, W, 49] with the plain version's."""
-    boards = boards_of(frames, game.num_points).reshape(len(frames), 8, *game.board_shape)
-    for index, history in enumerate(boards):
-        expected = planes_of(history, 1 - 2 * int(to_play[index]))
-        wrong = [
-            layer.name
-            for layer in LAYERS
-            if (planes[index] != expected)[:, :, layer.first : layer.first + layer.size].any()
-        ]
-        assert not wrong, f"position {index}: {', '.join(wrong)}"
 
 
 def test_agreement_with_the_plain_version_at_19x19():

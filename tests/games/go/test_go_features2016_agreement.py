@@ -7,9 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from slow_features import LAYERS, planes_of
+from slow_features import assert_equal
 
-from azero.bench.rules import boards_of
 from azero.games.go.rules import Go
 from azero.games.go.sgf import read_games
 
@@ -99,13 +98,5 @@ def test_agreement_with_the_plain_version(source: str, seed: int) -> None:
         games = np.arange(BATCH)
         frames, to_play = frames[ply, games], to_play[ply, games]
         planes = np.asarray(observe(frames, to_play))
-        boards = boards_of(frames, GAME.num_points).reshape(BATCH, 8, *GAME.board_shape)
-        for index, history in enumerate(boards):
-            expected = planes_of(history, 1 - 2 * int(to_play[index]))
-            wrong = [
-                layer.name
-                for layer in LAYERS
-                if (planes[index] != expected)[:, :, layer.first : layer.first + layer.size].any()
-            ]
-            assert not wrong, f"position {compared + index}: {', '.join(wrong)}\n{history[0]}"
+        assert_equal(planes, frames, to_play, GAME)
         compared += BATCH
