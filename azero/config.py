@@ -226,10 +226,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ValueError(
             f"cannot read the overlay {path}: {error.strerror}; azero's own are {own}"
         ) from error
-    except (
-        ValueError,
-        RecursionError,
-    ) as error:  # not TOML, not UTF-8, or tables in tables without an end
+    # not TOML, not UTF-8, or tables in tables without an end
+    except (ValueError, RecursionError) as error:
         raise ValueError(
             f"{path} is not valid TOML: {' '.join(str(error).split())[:300]}"
         ) from error

@@ -73,5 +73,4 @@ def load(name: str) -> Experiment:
         raise ValueError(
             f"unknown experiment {name!r}; the experiments are: {', '.join((*NAMES, *OF_STAGES))}"
         )
-    experiment: Experiment = importlib.import_module(f"azero.experiments.{name}").EXPERIMENT
-    return experiment
+    return importlib.import_module(f"azero.experiments.{name}").EXPERIMENT

@@ -188,8 +188,7 @@ def _make(config: ResNetConfig, size: int) -> Network:
 
 def _planes(mesh: Mesh, arguments: NetworkArguments) -> Array:
     shape = (arguments.batch, arguments.size, arguments.size, NUM_PLANES)
-    planes: Array = put(np.random.default_rng(0).random(shape) < 0.3, batch_sharded(mesh))
-    return planes
+    return put(np.random.default_rng(0).random(shape) < 0.3, batch_sharded(mesh))
 
 
 def _compile(

@@ -159,8 +159,7 @@ def read_cursor(root: Path, iteration: int, process_index: int) -> dict[str, int
       DamagedFileError: the file is missing or torn, or its header was changed.
     """
     header, _, _ = read_header(host_path(root, iteration, process_index))
-    cursor: dict[str, int] = header["facts"]["cursor"]
-    return cursor
+    return header["facts"]["cursor"]
 
 
 def sync_tree(directory: Path) -> None:

@@ -25,8 +25,7 @@ def build(config: GameConfig) -> Game:
     Raises:
       ValueError: an option is out of range.
     """
-    game: Game = find(config.RULES)(**config.options())
-    return game
+    return find(config.RULES)(**config.options())
 
 
 def make(name: str, **options: Any) -> Game:
@@ -47,13 +46,12 @@ def make(name: str, **options: Any) -> Game:
             f"make({name!r}) has no option {unknown[0]!r}; the options are: {', '.join(known)}"
         )
     source = f"make({name!r})"
-    game: Game = rules(
+    return rules(
         **{
             option: convert(value, known[option].annotation, option, source)
             for option, value in options.items()
         }
     )
-    return game
 
 
 def side_names(game: Game) -> tuple[str, str]:

@@ -109,5 +109,4 @@ def check_heads(config: LearnerConfig, heads: frozenset[str]) -> None:
 
 
 def _weight(config: LearnerConfig, head: str) -> float:
-    weight: float = getattr(config, AUXILIARY_WEIGHTS[head])
-    return weight
+    return getattr(config, AUXILIARY_WEIGHTS[head])

@@ -125,5 +125,4 @@ def _margins(game: Game, actions: Sequence[tuple[int, ...]]) -> list[float | Non
     for row, moves in zip(table, actions, strict=True):
         row[: len(moves)] = moves
     score = jax.jit(lambda table: jax.vmap(game.score)(replay(cast(Game, game), table)))
-    margins: list[float | None] = np.asarray(score(table)).tolist()
-    return margins
+    return np.asarray(score(table)).tolist()

@@ -33,8 +33,7 @@ def lower_bounds(node: Node, rule: Rule) -> np.ndarray:
     visits, values = node.visits, mean_values(node)
     variances = np.maximum(node.edges["squares"] / visits - values**2, 0.0)
     smoothed = (visits * variances + _PRIOR_VARIANCE) / (visits + 1.0)
-    bounds: np.ndarray = np.maximum(values - _DEVIATIONS * np.sqrt(smoothed / visits), -1.0)
-    return bounds
+    return np.maximum(values - _DEVIATIONS * np.sqrt(smoothed / visits), -1.0)
 
 
 def order_moves(node: Node, rule: Rule, choice: str) -> list[int]:

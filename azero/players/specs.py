@@ -165,8 +165,7 @@ def parse_player(text: str) -> ThinkerSpec | ProgramSpec:
     if named is None:
         raise ValueError(f"{text!r} is not a player: {_known(text)}; a player is also {FORMS}")
     kind = _KINDS[named.kind]
-    spec: ThinkerSpec = kind.spec(kind.place(named.name), **_options(text, named))
-    return spec
+    return kind.spec(kind.place(named.name), **_options(text, named))
 
 
 def parse_thinker(text: str) -> ThinkerSpec:

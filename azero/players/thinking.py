@@ -81,13 +81,11 @@ class Restriction:
     def mask(self, to_play: int, depth: int) -> np.ndarray:
         """Return bool[A]: the moves, legal or not, that `to_play` may make `depth` moves below the
         root."""
-        left: np.ndarray = self.until[to_play] <= depth
-        return left
+        return self.until[to_play] <= depth
 
     def first_moves(self, position: Position) -> np.ndarray:
         """Return bool[A]: the legal moves of `position` that remain when it is the root."""
-        legal: np.ndarray = position.legal & self.mask(position.to_play, 0)
-        return legal
+        return position.legal & self.mask(position.to_play, 0)
 
 
 @dataclass(frozen=True)

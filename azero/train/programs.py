@@ -79,10 +79,7 @@ class Programs:
         selfplay = self.config.selfplay
         if not selfplay.played_on_games:
             return None
-        search: SearchFn = self.config.search.fast(selfplay.played_on_simulations).build(
-            self.game, leaf
-        )
-        return search
+        return self.config.search.fast(selfplay.played_on_simulations).build(self.game, leaf)
 
     def selfplay_at(self, iteration: int) -> Selfplay:
         """Return the programs of self-play after `iteration` iterations; all have the same

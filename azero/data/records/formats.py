@@ -90,5 +90,4 @@ _FORMATS = {
 
 def format_of(game: str) -> RecordFormat:
     """Return the format of a game's records; `game` is that of `azero.data.records.filters`."""
-    found: RecordFormat = find(_FORMATS[game])
-    return found
+    return find(_FORMATS[game])

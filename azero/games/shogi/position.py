@@ -189,5 +189,4 @@ def repetition_code(frame: Sequence[Array]) -> Array:
     the side to move."""
     side = frame[17] & np.uint32(1 << WHITE_BIT)
     start = side ^ np.uint32(0x243F6A88)
-    code: Array = hash_words(start, (*frame[:17], side), 0xCC9E2D51, 0x1B873593)
-    return code
+    return hash_words(start, (*frame[:17], side), 0xCC9E2D51, 0x1B873593)

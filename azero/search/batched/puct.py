@@ -128,8 +128,7 @@ def make_score(config: PuctConfig, is_root: bool = False) -> ScoreFn:
 
     def score(edges: Edges) -> Array:
         values, scale = terms(edges)
-        scores: Array = puct_score(values, edges.priors, edges.visits, scale)
-        return scores
+        return puct_score(values, edges.priors, edges.visits, scale)
 
     def forcing_score(edges: Edges) -> Array:
         lags = (edges.visits > 0.0) & (edges.visits < forced_visits(edges, config.forced_playouts))

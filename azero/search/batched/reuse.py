@@ -60,10 +60,9 @@ def make_new_trees(config: SearchConfig, game: Game, num_simulations: int) -> Ne
 
     def new_trees(batch: int) -> Tree:
         # The first search has moves of -1 only, and writes its own root.
-        made: Tree = jax.tree.map(
+        return jax.tree.map(
             lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(lambda: shapes(batch))
         )
-        return made
 
     return new_trees
 

@@ -325,5 +325,4 @@ def legal_policies(logits: np.ndarray, legal: np.ndarray) -> np.ndarray:
     """Return the softmax float32[P, A] of logits over the moves of `legal` bool[P, A]."""
     masked = np.where(legal, logits, -np.inf)
     odds = np.exp(masked - masked.max(axis=1, keepdims=True))
-    policies: np.ndarray = odds / odds.sum(axis=1, keepdims=True)
-    return policies
+    return odds / odds.sum(axis=1, keepdims=True)

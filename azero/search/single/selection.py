@@ -133,8 +133,7 @@ class AlphaGo2016:
         edges = node.edges
         by_network = edges["network_sums"] / np.maximum(edges["network_visits"], 1.0)
         by_rollout = edges["sums"] / np.maximum(edges["visits"], 1.0)
-        values: np.ndarray = (1.0 - self.mixing) * by_network + self.mixing * by_rollout
-        return values
+        return (1.0 - self.mixing) * by_network + self.mixing * by_rollout
 
     def value(self, node: Node) -> float:
         """Return the mean of Q over the visits, for the side to move."""
@@ -206,8 +205,7 @@ class Gumbel:
         """Return softmax(log P + sigma(q)) over `node.actions`: float64[L] (GUM equation 11)."""
         logits = self._logits(node)
         odds = np.exp(logits - logits.max())
-        policy: np.ndarray = odds / odds.sum()
-        return policy
+        return odds / odds.sum()
 
     def _logits(self, node: Node) -> np.ndarray:
         """Return log P + (c_visit + max N) c_scale q: float64[L] (GUM equation 8, appendix D).
@@ -234,8 +232,7 @@ networks that ship (docs/engines.md)."""
 
 def mean_values(node: Node) -> np.ndarray:
     """Return W / N of the tried edges: float64[tried]."""
-    values: np.ndarray = node.sums / node.visits
-    return values
+    return node.sums / node.visits
 
 
 def rule_of(config: SearchConfig, num_actions: int) -> Puct | Gumbel:

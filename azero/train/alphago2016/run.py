@@ -86,8 +86,7 @@ class AlphaGoArguments:
 
 def load_stages(name: str) -> AlphaGoExperiment:
     """Return the experiment `name`, one of `OF_STAGES`."""
-    experiment: AlphaGoExperiment = importlib.import_module(f"azero.experiments.{name}").EXPERIMENT
-    return experiment
+    return importlib.import_module(f"azero.experiments.{name}").EXPERIMENT
 
 
 def main(experiment: AlphaGoExperiment, argv: Sequence[str] | None = None) -> None:
