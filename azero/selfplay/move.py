@@ -121,8 +121,13 @@ def _resigns(
     config: SelfplayConfig, searches: Searches, output: SearchOutput, carry: Carry, threshold: Array
 ) -> Array:
     """Return bool[B]: whether the side to move resigns. Resigned games that are played on are not
-    resigned again."""
-    hopeless = (output.value < threshold) & (output.best_child_value < threshold)
+    resigned again.
+
+    Values are rounded to float16, as in the record that the threshold is calibrated on: where many
+    games have one value, all of them could lie just below it.
+    """
+    point = jnp.maximum(output.value, output.best_child_value)
+    hopeless = jax.lax.reduce_precision(point, exponent_bits=5, mantissa_bits=10) < threshold
     resigned = hopeless & carry.can_resign & config.resign
     if searches.cheap is not None:
         resigned &= ~searches.play_on(len(resigned))

@@ -17,6 +17,7 @@ from azero.search.leaf import uniform_leaf
 from azero.search.search import SearchOutput
 from azero.search.settings import PuctConfig
 from azero.selfplay.chunks import in_chunks
+from azero.selfplay.resignation import ResignCalibration, lowest_points_of_games
 from azero.selfplay.selfplay import make_selfplay, to_host
 from azero.selfplay.settings import SelfplayConfig
 from azero.selfplay.targets import MAX_ACTIONS, countable, dense_policy, policy_room, policy_words
@@ -95,6 +96,19 @@ def test_a_threshold_below_the_value_resigns_nothing():
     assert not play(config, random_search(value=-0.5), dispatches=1, threshold=-0.9)[
         0
     ].resigned.any()
+
+
+def test_resignation_compares_the_values_that_the_threshold_was_calibrated_on():
+    """A search is always at -0.8 in float32, which lies below -0.8 in the float16 of the record."""
+    config = SelfplayConfig(num_games=64, moves_per_dispatch=9, resign=True, resign_disabled=0.5)
+    (chunk,) = play(config, random_search(value=-0.8), dispatches=1, threshold=-2.0)
+    calibration = ResignCalibration(min_games=20)
+    calibration.add(lowest_points_of_games(Assembler(64).add(chunk, network=0)))
+    assert -0.8 < calibration.threshold < -0.79 and calibration.false_positives() == 0.0
+    (chunk,) = play(
+        config, random_search(value=-0.8), dispatches=1, threshold=calibration.threshold
+    )
+    assert not chunk.resigned.any()
 
 
 def test_playout_caps_mark_the_targets():
