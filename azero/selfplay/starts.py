@@ -103,10 +103,12 @@ def update_archive(
     pool = put_states(archive.pool, finished & (ply > 0), archive.candidates)
     found = played
     if config.archive == "searches":
-        # A position of the search's tree: of a move in proportion to its visits.
+        # A position of the search's tree: of a move in proportion to its visits. If it ends the
+        # game, the move that was played may not.
         logits = jnp.where(output.weights > 0, jnp.log(output.weights), -jnp.inf)
         branch = jax.random.categorical(move_key, logits, axis=-1).astype(jnp.int32)
-        found = jax.vmap(game.step)(states, branch)
+        searched = jax.vmap(game.step)(states, branch)
+        found = select_states(jax.vmap(game.is_terminal)(searched), played, searched)
     share = 1.0 / (ply.astype(jnp.float32) + 1.0)
     takes = jax.random.bernoulli(take_key, share) & ~jax.vmap(game.is_terminal)(found)
     return Archive(pool, select_states(takes, found, archive.candidates))

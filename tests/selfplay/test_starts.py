@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from azero import mesh as mesh_lib
+from azero.games.batching import repeat_state
 from azero.games.table import make
 from azero.search.search import SearchOutput
 from azero.selfplay.selfplay import make_selfplay, to_host
 from azero.selfplay.settings import SelfplayConfig
-from azero.selfplay.starts import Pool, check_archive, draw_states
+from azero.selfplay.starts import Archive, Pool, check_archive, draw_states, update_archive
 from azero.selfplay.trajectory import Assembler
 
 GAME = make("tictactoe")
@@ -79,6 +80,31 @@ def test_games_begin_with_positions_of_earlier_ones(archive):
             marks = [int(word).bit_count() for word in record.frame[start]]
             assert sum(marks) % 2 == sides[0], "the side to move is that of the position"
             assert abs(result[0]) <= 1 and result.sum() == 0
+
+
+def test_a_branch_that_ends_the_game_leaves_no_candidate_of_an_earlier_game():
+    """First moves of games from a board where square 2 wins; the search would play it."""
+    config = SelfplayConfig(archive="searches")
+    before = GAME.init()
+    for action in (0, 3, 1, 4):
+        before = GAME.step(before, jnp.int32(action))
+    states, earlier = (repeat_state(state, 8) for state in (before, GAME.init()))
+    played = jax.vmap(GAME.step)(states, jnp.full(8, 8, jnp.int32))
+    wins, zeros = jnp.arange(9) == 2, jnp.zeros(8)
+    weights = jnp.broadcast_to(wins.astype(jnp.float32), (8, 9))
+    output = SearchOutput(jnp.full(8, 2), weights, weights.astype(jnp.int32), zeros, zeros, None)
+    archive = update_archive(
+        config,
+        GAME,
+        jax.random.key(0),
+        Archive(Pool(earlier, jnp.zeros(8, bool)), earlier),
+        states,
+        jnp.zeros(8, jnp.int32),
+        output,
+        played,
+        jnp.zeros(8, bool),
+    )
+    jax.tree.map(np.testing.assert_array_equal, archive.candidates, played)
 
 
 def test_resigned_games_are_played_on_by_the_cheap_search():
