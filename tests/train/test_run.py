@@ -487,6 +487,13 @@ def test_resignation_without_games_to_calibrate_it_is_refused(tmp_path):
         quiet_run("tictactoe", dataclasses.replace(config, selfplay=selfplay), tmp_path)
 
 
+def test_resignation_of_games_whose_rewards_count_points_is_refused(tmp_path):
+    config = tiny(load("go5").config)
+    selfplay = dataclasses.replace(config.selfplay, resign=True)
+    with pytest.raises(ValueError, match=r"margin-weight 0.5 with selfplay.resign: .*no-resign"):
+        quiet_run("go5", dataclasses.replace(config, selfplay=selfplay), tmp_path)
+
+
 def test_random_moves_that_end_every_game_are_refused_before_the_first_iteration(tmp_path):
     config = gated()
     config = dataclasses.replace(

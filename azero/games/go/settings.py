@@ -48,7 +48,8 @@ class GoConfig(GameConfig):
     """Moves after which the game is scored; None is 2 x points (AGZ: 722)."""
     margin_weight: float = 0.0
     """Share of the reward of self-play and search that is the margin in points over the points of
-    the board; the rest is the result. The papers have 0. Matches are decided without it."""
+    the board; the rest is the result. The papers have 0. Matches are decided without it. It
+    needs selfplay.resign off: a resigned game has no margin."""
     planes: int = 17
     """What the network sees. 17 is AlphaGo Zero's input, 18 adds a plane of White to move (Leela
     Zero's input), 19 two planes of the komi instead; 4, 12, 20, 48 or 49 are the first planes of
