@@ -1,8 +1,12 @@
-"""The cores of this machine's CPU, and how many devices JAX makes of them. This needs no JAX."""
+"""The cores of this machine's CPU, how many devices JAX makes of them, and what it says if it
+cannot. This needs no JAX."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import traceback
+from collections.abc import Iterator
 
 MAX_CPU_DEVICES = 16
 """Most devices that one host's CPU is split into; games and batches must divide by them."""
@@ -36,3 +40,24 @@ def split_cpu_at_start() -> None:
     """
     if not is_cpu_split_chosen():
         os.environ[DEVICES_VARIABLE] = str(num_cpu_devices())
+
+
+@contextlib.contextmanager
+def explain_devices() -> Iterator[None]:
+    """Turn JAX's failure to start its devices into one line.
+
+    Raises:
+      ValueError: it failed; the text has JAX's reason and the variables that choose devices.
+    """
+    try:
+        yield
+    except (RuntimeError, AssertionError) as error:
+        if not traceback.extract_tb(error.__traceback__)[-1].filename.endswith("xla_bridge.py"):
+            raise
+        variables = ("JAX_PLATFORMS", DEVICES_VARIABLE)
+        given = [f"{name}={os.environ[name]}" for name in variables if os.environ.get(name)]
+        reason = " ".join(str(error).split()) or "there is no device of these platforms"
+        raise ValueError(
+            f"JAX cannot start its devices: {reason}"
+            + (f"; the environment has {', '.join(given)}" if given else "")
+        ) from error

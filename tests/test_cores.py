@@ -1,6 +1,7 @@
 """What is set up before JAX starts: the devices of a CPU, the directory of compiled programs."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -48,3 +49,48 @@ def test_a_user_without_a_home_is_told_what_to_set(monkeypatch, capsys) -> None:
         main.run_command()
     assert stop.value.code == 2
     assert "no home directory; set HOME, XDG_CACHE_HOME or" in capsys.readouterr().err
+
+
+def run_with(changes: dict[str, str], program: list[str]) -> tuple[int, str]:
+    answer = subprocess.run(
+        [sys.executable, *program], env=os.environ | changes, capture_output=True, text=True
+    )
+    return answer.returncode, answer.stderr.strip()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({cores.DEVICES_VARIABLE: "x"}, 'Invalid value "x" for JAX flag jax_num_cpu_devices'),
+        (
+            {cores.DEVICES_VARIABLE: "0"},
+            f"the environment has JAX_PLATFORMS=cpu, {cores.DEVICES_VARIABLE}=0",
+        ),
+        ({"JAX_PLATFORMS": "none"}, "Unable to initialize backend 'none'"),
+    ],
+)
+def test_devices_that_jax_cannot_start_are_one_line(changes, message, tmp_path) -> None:
+    changes = {"JAX_PLATFORMS": "cpu"} | changes
+    experiment = ["-m", "azero.experiments.tictactoe", "--workdir", str(tmp_path / "run")]
+    for program in (experiment, ["-m", "azero", "doctor", "tictactoe"]):
+        status, printed = run_with(changes, program)
+        assert status == 2 and printed.startswith("azero: ") and message in printed
+        assert "\n" not in printed
+
+
+def test_an_interrupt_while_an_experiment_loads_ends_it_with_one_line() -> None:
+    program = """
+import signal, sys
+class Interrupts:
+    def find_spec(self, name, *_):
+        if name == "azero.train.start":
+            signal.raise_signal(signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Interrupts())
+from azero.experiments.tictactoe import EXPERIMENT
+from azero.train.main import main
+main(EXPERIMENT, ["--help"])
+"""
+    status, printed = run_with({}, ["-c", program])
+    assert status in (75, 130)  # 75 where the modules were there when it arrived
+    assert printed.startswith("azero: stopped") and "\n" not in printed

@@ -25,7 +25,7 @@ from azero.commands.engines import Player, analysis, gtp, play, uci, usi
 from azero.commands.web import web
 from azero.compilation_cache import use_compilation_cache
 from azero.console.standard_output import end_with_reader
-from azero.cores import split_cpu_at_start
+from azero.cores import explain_devices, split_cpu_at_start
 from azero.data.files import describe_system_error
 from azero.data.records.requests import (
     AccuracyRequest,
@@ -48,14 +48,14 @@ def train(
 ) -> None:
     """Start or continue an experiment; the same as `python -m azero.experiments.NAME`, whose flags
     may follow."""
-    from azero.train.main import main as run_main
+    from azero.train.start import start_run
 
     if experiment in OF_STAGES:
         from azero.train.alphago2016.run import load_stages
         from azero.train.alphago2016.run import main as stages_main
 
         stages_main(load_stages(experiment), sys.argv[3:])
-    run_main(load(experiment), sys.argv[3:])
+    start_run(load(experiment), sys.argv[3:])
 
 
 def demo(workdir: Path = Path("runs/demo")) -> None:
@@ -398,24 +398,28 @@ def run_command() -> None:
         if sys.argv[1:2] and sys.argv[1] in _PLAYING:
             use_compilation_cache()
             split_cpu_at_start()
-        if sys.argv[1:2] == ["train"] and len(sys.argv) > 2 and not sys.argv[2].startswith("-"):
-            train(sys.argv[2])
-        elif sys.argv[1:2] == ["bench"] and len(sys.argv) > 3 and not sys.argv[2].startswith("-"):
-            run_bench(sys.argv[2], sys.argv[3:])
-        elif sys.argv[1:2] == ["plan"]:
-            plan()  # its flags are those of an experiment
-        else:
-            # With one command's parser alone a misspelt flag is compared with that command's flags,
-            # not with those of all.
-            commands = {
-                name: COMMANDS[name] for name in sys.argv[1:2] if name in COMMANDS
-            } or COMMANDS
-            tyro.extras.subcommand_cli_from_dict(
-                commands, prog="azero", description="AlphaGo, AlphaGo Zero and AlphaZero in JAX"
-            )
+        with explain_devices():
+            call_command()
     except (ValueError, OSError) as error:
         if os.environ.get("AZERO_TRACEBACK") or isinstance(error, BrokenPipeError):
             raise
         reason = describe_system_error(error) if isinstance(error, OSError) else error
         print(f"azero: {reason}", file=sys.stderr)
         sys.exit(2)
+
+
+def call_command() -> None:
+    """Call the command that the command line names with its flags."""
+    if sys.argv[1:2] == ["train"] and len(sys.argv) > 2 and not sys.argv[2].startswith("-"):
+        train(sys.argv[2])
+    elif sys.argv[1:2] == ["bench"] and len(sys.argv) > 3 and not sys.argv[2].startswith("-"):
+        run_bench(sys.argv[2], sys.argv[3:])
+    elif sys.argv[1:2] == ["plan"]:
+        plan()  # its flags are those of an experiment
+    else:
+        # With one command's parser alone a misspelt flag is compared with that command's flags,
+        # not with those of all.
+        commands = {name: COMMANDS[name] for name in sys.argv[1:2] if name in COMMANDS} or COMMANDS
+        tyro.extras.subcommand_cli_from_dict(
+            commands, prog="azero", description="AlphaGo, AlphaGo Zero and AlphaZero in JAX"
+        )

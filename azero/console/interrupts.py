@@ -1,4 +1,4 @@
-"""Ctrl-C where Python would lose it or crash."""
+"""Ctrl-C where Python would lose it or crash, and the end of a process that is stopped."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -29,6 +30,24 @@ def keep_interrupts() -> None:
     sys.unraisablehook = raise_again
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)
+
+
+@contextlib.contextmanager
+def end_in_one_line() -> Iterator[None]:
+    """End the process with one line at Ctrl-C, with exit status 130 (128 and the number of SIGINT,
+    as shells have it), and at a ValueError, with 2: JAX raises that when it is imported and the
+    environment has a wrong value for it."""
+    keep_interrupts()
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        print(f"azero: {str(stop) or 'stopped'}", file=sys.stderr)
+        exit_at_once(130)
+    except ValueError as error:
+        if os.environ.get("AZERO_TRACEBACK"):
+            raise
+        print(f"azero: {error}", file=sys.stderr)
+        exit_at_once(2)
 
 
 def exit_at_once(status: int) -> NoReturn:

@@ -18,6 +18,7 @@ from typing import Any
 import jax
 
 from azero import mesh as mesh_lib
+from azero.cores import explain_devices
 from azero.distributed import rendezvous
 from azero.distributed.links import EXIT_INTERRUPTED, ProcessLinks, end_process, progress, say
 from azero.distributed.token import load_or_create_token, wait_for_token
@@ -50,7 +51,7 @@ def join_cluster(settings: RunConfig, workdir: Path) -> Iterator[ProcessLinks]:
     line = join(settings, workdir)
     line.watch()
     try:
-        with explain_exhaustion():
+        with explain_devices(), explain_exhaustion():
             yield line
     except BaseException as error:
         line.wait_for_failure_notice()

@@ -17,6 +17,7 @@ from typing import Any
 from azero import mesh as mesh_lib
 from azero.checkpoint import store
 from azero.console.interrupts import exit_at_once, keep_interrupts
+from azero.cores import explain_devices
 from azero.data.files import describe_system_error
 from azero.distributed import EXIT_INTERRUPTED, ProcessLinks, end_process, say
 from azero.memory import explain_exhaustion
@@ -182,7 +183,7 @@ def end_with_status(start: Callable[[], int]) -> None:
     """Call `start` and end the process with the status it returns; an error is one line."""
     keep_interrupts()
     try:
-        with end_on_sigterm(), explain_exhaustion():
+        with end_on_sigterm(), explain_devices(), explain_exhaustion():
             status = start()
     except KeyboardInterrupt:
         say(f"\nazero: stopped; {_CONTINUES}")

@@ -819,7 +819,7 @@ def test_a_run_that_diverges_keeps_its_checkpoints_and_says_how_to_go_on(
 def test_the_command_that_goes_back_has_the_flags_of_the_run(monkeypatch, tmp_path):
     given = {}
     monkeypatch.setattr(
-        "azero.train.main.run_experiment", lambda *_, **options: given.update(options) or 0
+        "azero.train.start.run_experiment", lambda *_, **options: given.update(options) or 0
     )
     flags = ["--config", "smoke", "--workdir", str(tmp_path / "a run"), "--run.iterations", "9"]
     with pytest.raises(SystemExit):
