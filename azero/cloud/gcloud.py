@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO
 
@@ -17,10 +19,13 @@ from rich.console import Console
 from rich.text import Text
 
 from azero.console.progress import working
+from azero.console.tables import format_duration
 
 KEPT_LINES = 40
 """Last lines of a command that are searched for the reason of its failure; gcloud's errors are at
 the end."""
+ANSWER_SECONDS = 300.0
+"""A question that takes longer has no answer: ssh waits for hours for a machine that has gone."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +128,7 @@ class Gcloud:
         """Run `command` silently and return the last lines that it prints.
 
         Raises:
-          CloudError: it failed.
+          CloudError: it failed, or did not end within `ANSWER_SECONDS`.
         """
         return self._run(command, shows=False)
 
@@ -149,7 +154,7 @@ class Gcloud:
 
     def _run(self, command: Command, shows: bool) -> list[str]:
         """Run `command`; what it prints on standard error is only of interest when it is shown or
-        when it fails."""
+        when it fails. One that is not shown is a question, which has its time."""
         process = subprocess.Popen(
             command.arguments,
             stdin=subprocess.DEVNULL,
@@ -158,6 +163,7 @@ class Gcloud:
             text=True,
             errors="replace",
             env={**os.environ, "CLOUDSDK_CORE_DISABLE_PROMPTS": "1"},
+            start_new_session=not shows,  # so that it ends with the ssh that it started
         )
         assert process.stdout is not None and process.stderr is not None
         answers: deque[str] = deque(maxlen=KEPT_LINES)
@@ -171,11 +177,43 @@ class Gcloud:
 
         reader = threading.Thread(target=read, args=(process.stderr, errors), daemon=True)
         reader.start()
-        read(process.stdout, answers)
-        reader.join()
-        if process.wait():
+        is_late = threading.Event()
+        with contextlib.nullcontext() if shows else _limit_time(process, is_late):
+            read(process.stdout, answers)
+            reader.join()
+            process.wait()
+        if is_late.is_set():
+            raise CloudError(
+                f"{command.purpose}: no answer within {format_duration(ANSWER_SECONDS)}"
+            )
+        if process.returncode:
             raise explain(command, [*answers, *errors])
         return list(answers)
+
+
+@contextlib.contextmanager
+def _limit_time(process: subprocess.Popen[str], is_late: threading.Event) -> Iterator[None]:
+    """End `process` and all that it started when its time is up, and then set `is_late`, or when
+    this ends by an exception, such as Ctrl-C."""
+
+    def kill() -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+    def end() -> None:
+        is_late.set()
+        kill()
+
+    timer = threading.Timer(ANSWER_SECONDS, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except BaseException:
+        kill()
+        raise
+    finally:
+        timer.cancel()
 
 
 def explain(command: Command, output: Sequence[str]) -> CloudError:

@@ -222,6 +222,32 @@ def test_watch_outlives_a_network_that_fails_but_not_a_mistake_at_the_beginning(
     assert azero_tpu(capsys, monkeypatch, WATCH)[0] == 2
 
 
+def test_watch_outlives_a_machine_that_goes_while_ssh_waits_for_it(
+    capsys, monkeypatch, gcloud, tmp_path
+):
+    """ssh, which gcloud starts, keeps gcloud's output open."""
+    monkeypatch.setattr("azero.cloud.gcloud.ANSWER_SECONDS", 3.0)
+    hangs = tmp_path / "bin" / "gcloud"
+    hangs.parent.mkdir()
+    hangs.write_text(
+        "#!/bin/sh\n"
+        f"case \"$*\" in *'{STATUS}'*) [ -e {tmp_path}/hung ] || "
+        f"{{ touch {tmp_path}/hung; sleep 60; exit 0; }};; esac\n"
+        f'exec {Path(__file__).parent}/gcloud "$@"\n'
+    )
+    hangs.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{hangs.parent}{os.pathsep}{os.environ['PATH']}")
+    gcloud.answer(
+        (REQUEST, 0, "ACTIVE"),
+        (MACHINE, 0, "READY"), (MACHINE, 0, "PREEMPTED"), (MACHINE, 0, "READY"),
+        (LAUNCH, 0, ""),
+        (STATUS, 0, "azero-status: ended 0"),
+    )  # fmt: skip
+    status, out, _ = azero_tpu(capsys, monkeypatch, WATCH)
+    assert status == 0 and "asking my-go9 about the run: no answer within 3.0 s" in out
+    assert gcloud.story()[:6] == ["request", "machine", "request", "machine", "delete", "create"]
+
+
 def test_watch_outlives_a_network_that_fails_after_a_preemption(capsys, monkeypatch, gcloud):
     gcloud.answer(
         (REQUEST, 0, "ACTIVE"), (REQUEST, 0, "ACTIVE"), (REQUEST, 1, MISSING), (REQUEST, 0, "ACTIVE"),
