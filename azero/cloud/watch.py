@@ -99,7 +99,7 @@ def get_queue_state(gcloud: Gcloud, name: str, place: Place) -> SeenState:
         answer = gcloud.ask(commands.describe_request(name, place))
     except NotFoundError:
         return SeenState(None)
-    state, _, reason = (answer[-1] if answer else "").partition("\t")
+    state, _, reason = " ".join(answer).partition("\t")  # a reason may have several lines
     return SeenState(state, reason.strip())
 
 

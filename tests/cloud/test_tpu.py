@@ -154,6 +154,12 @@ def test_create_tells_why_a_request_failed(capsys, monkeypatch, gcloud):
     )
 
 
+def test_a_reason_of_several_lines_is_told_whole(capsys, monkeypatch, gcloud):
+    gcloud.answer((REQUEST, 0, "FAILED\tno more capacity\n\nin this zone"))
+    status, _, err = azero_tpu(capsys, monkeypatch, f"create my-go9 {SPOT} --poll-seconds 0.001")
+    assert status == 2 and "FAILED no more capacity  in this zone" in err
+
+
 def test_watch_brings_a_run_through_a_preemption(capsys, monkeypatch, gcloud):
     gcloud.answer(
         (REQUEST, 1, MISSING), (REQUEST, 0, "PROVISIONING"), (REQUEST, 0, "ACTIVE"), (REQUEST, 0, "ACTIVE"), (REQUEST, 0, "SUSPENDING"), (REQUEST, 0, "SUSPENDED"),
