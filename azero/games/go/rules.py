@@ -18,6 +18,7 @@ from azero.games.game import Facts, Scored
 from azero.games.go import encoding, host, text
 from azero.games.go.alphago2016 import features as features2016
 from azero.games.go.alphago2016 import patterns
+from azero.games.go.settings import check_komi
 from azero.games.go.state import GoRules, GoState, Superko
 from azero.games.go.stones import MAX_POINTS, Stones
 from azero.games.symmetry import WithSymmetries, count
@@ -25,8 +26,8 @@ from azero.types import Array
 
 MAX_SIDE = 31
 """A row of points fits a 32-bit word with a free bit."""
-MOST_MOVES = 2**31 - 1
-"""Moves are counted in int32."""
+MOST_MOVES = 100_000
+"""As in chess: a state has room for eight bytes of every position of its game."""
 
 
 @dataclass(frozen=True, init=False)
@@ -79,8 +80,7 @@ class Go(GoRules, WithSymmetries):
             1 <= height <= MAX_SIDE and 1 <= width <= MAX_SIDE and height * width <= MAX_POINTS
         ):
             raise ValueError(f"size {size}: sides are 1 to {MAX_SIDE}")
-        if (2 * komi) % 1 or not np.isfinite(komi):
-            raise ValueError(f"komi {komi}: allowed are multiples of 0.5")
+        check_komi(komi)
         if superko not in typing.get_args(Superko):
             raise ValueError(
                 f"superko {superko!r}: allowed are {', '.join(typing.get_args(Superko))}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from azero.games.archives import count_in_texts, read_texts, with_compressed
 from azero.games.go import setup
+from azero.games.go.settings import LARGEST_KOMI
 from azero.games.go.sgf_text import (
     LETTERS,
     Node,
@@ -177,7 +177,8 @@ def parse_games(
 
 
 def parse_komi(text: str) -> float | None:
-    """Return a komi in points, whatever its unit in the file; None if it is not a number.
+    """Return a komi in points, whatever its unit in the file; None if it is not a number, or larger
+    than rules allow.
 
     A multiple of 25 above 100 is in hundredths (the Fox server: 650 is 6.5). Quarters are Chinese
     counting, in which one stone is two points: 3.75, or 375, is 7.5.
@@ -186,10 +187,9 @@ def parse_komi(text: str) -> float | None:
         komi = float(text.replace(",", "."))
     except ValueError:
         return None
-    if not math.isfinite(komi):
-        return None
     komi = komi / 100 if abs(komi) > MOST_POINTS_OF_KOMI and komi % 25 == 0 else komi
-    return 2 * komi if (4 * komi) % 2 == 1 else komi
+    komi = 2 * komi if (4 * komi) % 2 == 1 else komi
+    return komi if abs(komi) <= LARGEST_KOMI else None
 
 
 def _parse_game(text: str, name: str) -> GameRecord:

@@ -283,9 +283,11 @@ BAD_OPTIONS = [
     ({"size": "9"}, "size '9': allowed are a number and a pair"),
     ({"size": 9.0}, "size 9.0: allowed are a number and a pair"),
     ({"komi": 0.25}, "komi 0.25: allowed are multiples of 0.5"),
+    ({"komi": 2e9, "num_planes": 19}, r"komi 2e\+09: allowed are multiples of 0.5 from -10,000"),
+    ({"komi": float("nan")}, "komi nan: allowed are multiples of 0.5"),
     ({"superko": "sometimes"}, "'sometimes': allowed are positional, situational, simple"),
-    ({"max_moves": 0}, "max_moves 0: allowed are 1 to 2147483647"),
-    ({"max_moves": 2**31}, "max_moves 2147483648: allowed are 1 to 2147483647"),
+    ({"max_moves": 0}, "max_moves 0: allowed are 1 to 100000"),
+    ({"max_moves": 2**31 - 1}, "max_moves 2147483647: allowed are 1 to 100000"),
     ({"margin_weight": 1.0}, "margin_weight 1.0: at least 0 and less than 1"),
 ]
 
