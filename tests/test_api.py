@@ -239,6 +239,8 @@ def test_mistakes_are_one_line(animal, go7):
         azero.run_experiment("tictactoe", settings={1: 2})
     with pytest.raises(TypeError, match="on_metrics is a function of a row of metrics, not 5"):
         azero.run_experiment("tictactoe", on_metrics=5)
+    with pytest.raises(ValueError, match=r"workdir gs:/bucket/run: .* mount the bucket"):
+        azero.run_experiment("tictactoe", "gs://bucket/run")
     with pytest.raises(ValueError, match=r"settings: .*run\.iteration.*iterations"):
         azero.run_experiment("tictactoe", settings={"run.iteration": 1})
 

@@ -15,6 +15,7 @@ from azero.data.rows import Row
 from azero.distributed import EXIT_INTERRUPTED
 from azero.experiment import load as load_experiment
 from azero.settings import Config
+from azero.train.arguments import find_workdir
 from azero.train.driver import run_experiment as drive
 from azero.train.selfplay_run import make_selfplay_stage
 from azero.train.stage import MakeStage, Stage
@@ -51,7 +52,7 @@ def run_experiment(
       verbose: print what `azero train` prints.
 
     Raises:
-      ValueError: there is no such experiment, or a setting is wrong.
+      ValueError: there is no such experiment, a setting is wrong, or `workdir` is a bucket.
       TypeError: `settings` is no mapping, or `on_metrics` no function.
       KeyboardInterrupt: it was stopped; the message says what was saved.
       CheckpointError, StorageError, FloatingPointError, OSError: as `azero train` reports them.
@@ -63,7 +64,7 @@ def run_experiment(
     for path in [config] if isinstance(config, str | Path) else config:
         whole = load_overlay(Path(path), whole)
     whole = overlay(_nested({} if settings is None else settings), whole, "settings")
-    directory = Path("runs") / experiment if workdir is None else Path(workdir)
+    directory = find_workdir(workdir, experiment)
     make_stage = _stage_maker(found.learns_from, experiment, data, from_network)
 
     def make(config: Config, workdir: Path) -> Stage[Any]:

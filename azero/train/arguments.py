@@ -144,13 +144,22 @@ def parse_flags(default: A, name: str, title: str, argv: Sequence[str]) -> A:
         default=default,
         args=argv,
     )
-    workdir = arguments.workdir or Path("runs") / name
-    if str(workdir).startswith(_BUCKETS):
+    return dataclasses.replace(arguments, workdir=find_workdir(arguments.workdir, name))
+
+
+def find_workdir(workdir: str | Path | None, name: str) -> Path:
+    """Return the working directory of a run of the experiment `name`: runs/NAME if none is given.
+
+    Raises:
+      ValueError: it is a bucket.
+    """
+    found = Path("runs") / name if workdir is None else Path(workdir)
+    if str(found).startswith(_BUCKETS):
         raise ValueError(
-            f"--workdir {workdir}: the working directory must be in the file system; mount the "
-            "bucket and give its mount point"
+            f"workdir {found}: the working directory must be in the file system; mount the bucket "
+            "and give its mount point"
         )
-    return dataclasses.replace(arguments, workdir=workdir)
+    return found
 
 
 def under_overlays(settings: C, argv: Sequence[str]) -> C:
