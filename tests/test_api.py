@@ -257,6 +257,13 @@ def test_a_move_may_be_an_integer_of_numpy_or_jax():
             start.play(7.0)
 
 
+def test_the_legal_moves_of_a_position_cannot_be_changed():
+    for game in (azero.make("go", size=5), azero.make("tictactoe")):
+        position = azero.Position.start(game)
+        with pytest.raises(ValueError, match="read-only"):
+            position.legal[0] = False
+
+
 def test_the_representation_of_a_position_has_no_arrays():
     position = azero.Position.start(azero.make("go", size=5)).play("C3")
     assert "actions=(12,), to_play=1, is_over=False" in repr(position)

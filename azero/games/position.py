@@ -41,7 +41,7 @@ class Position:
     rewards: tuple[float, float]
     """Of the first and the second mover; zero until the end."""
     legal: np.ndarray = field(repr=False)
-    """bool[A]"""
+    """bool[A]; it cannot be written to."""
 
     @classmethod
     def start(cls, game: Game) -> Position:
@@ -204,6 +204,7 @@ class Position:
     ) -> Position:
         state, *facts = outcome
         to_play, is_over, rewards, legal = jax.device_get(facts)
+        legal.setflags(write=False)
         return cls(
             game,
             state,
