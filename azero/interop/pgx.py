@@ -101,7 +101,8 @@ class AzeroEnv(core.Env):
     """A game of ours as an environment of Pgx.
 
     Actions and observations are numbered as our game numbers them, which for Go and tic-tac-toe is
-    as Pgx does; states have no auto-reset, as in Pgx.
+    as Pgx does; states have no auto-reset, as in Pgx. Environments of the same game are equal,
+    because each state holds its own: programs compiled for the states of one fit those of all.
     """
 
     def __init__(self, game: Game, id: str, name: str) -> None:
@@ -115,6 +116,12 @@ class AzeroEnv(core.Env):
             return state, game.observe(state), game.legal_action_mask(state)
 
         self._begin = jax.device_get(jax.jit(begin)())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AzeroEnv) and (self._id, self.game) == (other._id, other.game)
+
+    def __hash__(self) -> int:
+        return hash((self._id, self.game))
 
     @property
     def id(self) -> Any:

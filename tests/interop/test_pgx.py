@@ -1,6 +1,7 @@
 """Pgx both ways: its own API tests on our games, the same random games in both, its environments as
 games that are trained and played."""
 
+import pickle
 import sys
 
 import jax
@@ -105,6 +106,18 @@ def test_it_runs_under_the_auto_reset_of_pgx(name: str, moves: int) -> None:
         assert ended >= 4 and (np.asarray(state._step_count) <= 9).all()
     else:
         assert (np.asarray(state._step_count) == moves).all()
+
+
+def test_states_of_equal_environments_go_together() -> None:
+    """Such as those that another process has sent: no program is compiled again for them."""
+    envs = [bridge.make("tic_tac_toe") for _ in range(2)]
+    first, second = (env.init(jax.random.key(0)) for env in envs)
+    step = jax.jit(envs[0].step)
+    for state in (first, second, pickle.loads(pickle.dumps(first))):
+        assert int(step(state, 4)._step_count) == 1
+        assert jax.tree.map(lambda *leaves: jnp.stack(leaves), first, state).rewards.shape == (2, 2)
+    assert step._cache_size() == 1
+    assert bridge.make("go_9x9") != bridge.make("go_9x9", komi=5.5)
 
 
 def test_a_position_is_drawn() -> None:
