@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 import threading
+import typing
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -255,6 +256,7 @@ def test_a_move_may_be_an_integer_of_numpy_or_jax():
             assert position.legal_moves() == start.play(7).legal_moves()
         with pytest.raises(TypeError, match="float"):
             start.play(7.0)
+    assert typing.get_type_hints(azero.Position.play)["move"] == typing.SupportsIndex | str
 
 
 def test_the_legal_moves_of_a_position_cannot_be_changed():

@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, SupportsIndex, cast
 
 import jax
 import jax.numpy as jnp
@@ -126,7 +126,7 @@ class Position:
         _, _, describe = _compiled(cast(Hashable, game))
         return cls._of(game, describe(state), actions)
 
-    def play(self, move: int | str) -> Position:
+    def play(self, move: SupportsIndex | str) -> Position:
         """Return the position after a move, by its name or by its action.
 
         Raises:
@@ -135,14 +135,14 @@ class Position:
         """
         if isinstance(move, str):
             return self.play(self.parse_action(move))
-        move = operator.index(move)  # an integer of NumPy or JAX, too
-        if self.is_over or not 0 <= move < self.game.num_actions or not self.legal[move]:
+        action = operator.index(move)  # an integer of NumPy or JAX, too
+        if self.is_over or not 0 <= action < self.game.num_actions or not self.legal[action]:
             raise ValueError(
-                f"action {move} is not legal after the moves {list(self.actions)} of "
+                f"action {action} is not legal after the moves {list(self.actions)} of "
                 f"{self.game.name}"
             )
         _, advance, _ = _compiled(cast(Hashable, self.game))
-        return self._of(self.game, advance(self.state, move), (*self.actions, move))
+        return self._of(self.game, advance(self.state, action), (*self.actions, action))
 
     def play_moves(self, moves: str | Iterable[str]) -> Position:
         """Return the position after several moves, by their names; of a text its words.
