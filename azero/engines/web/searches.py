@@ -211,7 +211,7 @@ def review(game: WebGame, visits: int, push: Push, stop: threading.Event) -> Non
 
 
 def _review(game: WebGame, limits: Limits, push: Push, stop: threading.Event) -> None:
-    before: Analysis | None = None
+    before: tuple[int, Analysis] | None = None
     for ply in range(len(game.line) + 1):
         game.go_to(ply)
         position = game.position
@@ -227,17 +227,23 @@ def _review(game: WebGame, limits: Limits, push: Push, stop: threading.Event) ->
             add_leads(found, game, position, analysis)
             push("analysis", found)
         if before is not None:
-            push("move", _judge_move(game, ply, before, analysis))
-        before = analysis
+            push("move", _judge_move(game, ply, before, (position.to_play, analysis)))
+        before = position.to_play, analysis
 
 
-def _judge_move(game: WebGame, ply: int, before: Analysis, after: Analysis) -> dict[str, Any]:
+def _judge_move(
+    game: WebGame, ply: int, before: tuple[int, Analysis], after: tuple[int, Analysis]
+) -> dict[str, Any]:
     """Return the loss in win rate of the move that led to `ply`, and the first mover's win rate
-    after it."""
-    turn, is_same_side = game.line[ply - 1], game.position.to_play == game.line[ply - 1].colour
-    value_after = after.value if is_same_side else -after.value
-    best = before.moves[0].action if before.moves else turn.action
-    loss = 0.0 if best == turn.action else max(0.0, before.value - value_after) / 2
+    after it. `before` and `after` are the analyses of both positions with their sides to move; in a
+    record the side to move need not be that of the move."""
+    turn, (to_play, found) = game.line[ply - 1], before
+    value, value_after = (
+        analysis.value if side == turn.colour else -analysis.value
+        for side, analysis in (before, after)
+    )
+    is_best = to_play == turn.colour and turn.action in [info.action for info in found.moves[:1]]
+    loss = 0.0 if is_best or not found.moves else max(0.0, value - value_after) / 2
     first = value_after if turn.colour == 0 else -value_after
     return {
         "ply": ply,

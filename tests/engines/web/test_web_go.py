@@ -310,6 +310,25 @@ def test_a_review_looks_at_every_position_and_leaves_the_current_one(visitor) ->
     assert visitor.events("review", visits=5)[-1][0] == "end"
 
 
+def test_a_review_judges_moves_out_of_turn_for_the_side_that_made_them(visitor) -> None:
+    text = b"(;SZ[5]KM[2.5];B[cc];B[bb];W[dd];W[aa];B[dc])"
+    game = visitor.http.post("/api/records", params={"name": "x.sgf"}, content=text).json()
+    visitor.game = game
+    events = visitor.events("review", visits=20)
+    rates = [  # of the first player
+        data["winrate"] if data["toPlay"] == 0 else 1 - data["winrate"]
+        for kind, data in events
+        if kind == "analysis"
+    ]
+    moves = [data for kind, data in events if kind == "move"]
+    assert len(rates) == 6 and len(moves) == 5
+    for move, before, after in zip(moves, rates, rates[1:], strict=False):
+        gained = after - before if move["colour"] == 0 else before - after
+        assert move["firstWinrate"] == pytest.approx(after, abs=2e-4)
+        if move["ply"] in (2, 4):  # the search before it was the other side's
+            assert move["loss"] == pytest.approx(max(0.0, -gained), abs=2e-4)
+
+
 def test_handicap_and_komi_are_as_asked_for(server) -> None:
     with Visitor(server.url, komi=-3.5) as visitor:
         assert visitor.game["komi"] == -3.5
