@@ -254,6 +254,19 @@ def test_a_page_that_is_reloaded_while_the_network_thinks_gets_its_move(person) 
     person.page.wait_for_selector("#ply:has-text('2')")
 
 
+def test_a_page_that_is_loaded_again_goes_on_with_the_analysis(person) -> None:
+    page = person.page
+    person.new_game(GO, human="analysis")
+    page.wait_for_selector("#lines tr")
+    page.reload()
+    page.wait_for_selector("#lines tr")
+    assert page.is_checked("#analyse")
+    page.uncheck("#analyse", force=True)
+    page.reload()
+    person.wait_for_turn()
+    assert not page.is_checked("#analyse")
+
+
 def test_a_review_that_is_left_or_has_no_moves_is_not_complete(person) -> None:
     page = person.page
     person.new_game(GO, human="both")

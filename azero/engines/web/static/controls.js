@@ -26,6 +26,7 @@ export function listen(page) {
   });
   byId("analyse").addEventListener("change", (event) => {
     if (!event.target.checked && state.searchKind === "analysis") page.stopSearch();
+    if (state.game) page.remember();
     page.proceed(false);
   });
   for (const input of document.querySelectorAll("input[name=overlay]")) input.addEventListener("change", () => {

@@ -73,8 +73,13 @@ function openGame(game) {
   byId("network").textContent = game.player;
   byId("tab-run").hidden = !network().is_run;
   if (!byId("panel-run").hidden) selectTab(network().is_run ? "run" : "analysis");
-  sessionStorage.setItem("azero-game", JSON.stringify({ id: game.id, wishes: state.wishes }));
+  remember();
   render();
+}
+
+// Keeps for this tab what a page that is loaded again needs.
+function remember() {
+  sessionStorage.setItem("azero-game", JSON.stringify({ id: state.game.id, wishes: state.wishes, analyses: byId("analyse").checked }));
 }
 
 function showGame(game) {
@@ -395,6 +400,7 @@ async function begin() {
     const game = await get(`/api/games/${kept.id}`).catch(() => null);
     if (game) {
       state.wishes = kept.wishes;
+      byId("analyse").checked = kept.analyses;
       openGame(game);
       goOn();  // the network's search ended with the page before
       return;
@@ -405,6 +411,6 @@ async function begin() {
 }
 
 listen({
-  state, board, stopSearch, proceed, newGame, openFile, save, undo, goTo, change, startReview, selectTab, wantsOwners, renderAnalysis,
+  state, board, stopSearch, proceed, newGame, openFile, save, undo, goTo, change, startReview, selectTab, wantsOwners, renderAnalysis, remember,
 });
 follow();
