@@ -60,6 +60,7 @@ class Application:
                 Route("/api/games/{game}/play", self._play, methods=["POST"]),
                 Route("/api/games/{game}/goto", self._go_to, methods=["POST"]),
                 Route("/api/games/{game}/resign", self._resign, methods=["POST"]),
+                Route("/api/games/{game}/unresign", self._unresign, methods=["POST"]),
                 Route("/api/games/{game}/think", self._think, methods=["POST"]),
                 Route("/api/games/{game}/review", self._review, methods=["POST"]),
                 Route("/api/games/{game}/record", self._record),
@@ -138,6 +139,10 @@ class Application:
         fields, game = await self._fields(request), self._game(request)
         colour = integer_of(fields, "colour", 0, 1)
         return await _changed(game, lambda: game.resign(colour))
+
+    async def _unresign(self, request: Request) -> Response:
+        game = self._game(request)
+        return await _changed(game, game.take_back_resignation)
 
     async def _think(self, request: Request) -> Response:
         """Search the current position, and play if `plays` is true."""

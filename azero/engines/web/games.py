@@ -153,6 +153,12 @@ class WebGame:
         del self.line[self.ply :]
         self._ending, self.stated_result = self.outcome, ""
 
+    def take_back_resignation(self) -> None:
+        """Let the game go on where it was resigned; nothing changes elsewhere."""
+        if self.ply == len(self.line):
+            self._resigned = None
+            self._ending = self.outcome
+
     def text(self, players: tuple[str, str]) -> str:
         """Return the whole line as a record; `players` are the names of a game without any.
 
@@ -192,6 +198,7 @@ class WebGame:
             "over": outcome is not None,
             "result": None if outcome is None else outcome.text,
             "winner": None if outcome is None else outcome.winner,
+            "resigned": outcome is not None and outcome.reason == "R",
             "saves": adapter.suffix,
             "note": self.note,
             **adapter.facts(),

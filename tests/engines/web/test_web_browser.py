@@ -267,6 +267,21 @@ def test_a_page_that_is_loaded_again_goes_on_with_the_analysis(person) -> None:
     assert not page.is_checked("#analyse")
 
 
+def test_undo_takes_back_a_resignation_alone(person) -> None:
+    page = person.page
+    person.new_game(GO, visits=4)
+    for ply in ("0", "2"):
+        page.click("#resign")
+        page.wait_for_selector("#board[data-turn=over]")
+        assert person.message == "White wins: Black resigns."
+        page.click("#undo")
+        person.wait_for_turn()
+        assert not person.is_over and page.inner_text("#ply") == ply
+        person.play_any_move()
+        page.wait_for_selector(f"#ply:has-text('{int(ply) + 2}')")
+        person.wait_for_turn()
+
+
 def test_a_review_that_is_left_or_has_no_moves_is_not_complete(person) -> None:
     page = person.page
     person.new_game(GO, human="both")

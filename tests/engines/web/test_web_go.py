@@ -126,6 +126,24 @@ def test_a_resigned_game_stays_over_after_a_review_until_it_goes_on(visitor) -> 
     assert not visitor.game["over"] and visitor.game["ply"] == 2
 
 
+def test_a_resignation_alone_is_taken_back(visitor) -> None:
+    visitor.post("resign", colour=0).raise_for_status()
+    assert visitor.game["over"] and visitor.game["resigned"]
+    visitor.post("unresign").raise_for_status()
+    assert not visitor.game["over"] and not visitor.game["resigned"]
+    visitor.play("C3", "C4")
+    visitor.post("resign", colour=1).raise_for_status()
+    visitor.post("goto", ply=1).raise_for_status()
+    visitor.post("unresign").raise_for_status()  # not where the game was resigned
+    visitor.post("goto", ply=2).raise_for_status()
+    assert visitor.game["resigned"]
+    visitor.post("unresign").raise_for_status()
+    assert visitor.game["ply"] == 2 and not visitor.game["over"]
+    assert "RE[" not in visitor.http.get(f"/api/games/{visitor.game['id']}/record").text
+    visitor.play("B3")
+    assert len(visitor.game["line"]) == 3
+
+
 def test_a_page_that_is_loaded_during_a_review_gets_the_current_position(visitor) -> None:
     visitor.play("C3", "C4", "B3", "B4")
     events = visitor.stream("review", visits=2_000)

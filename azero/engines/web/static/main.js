@@ -90,6 +90,7 @@ function showGame(game) {
   while (ply < state.game.line.length && same(ply)) ply += 1;
   for (const known of [state.analyses, state.chances]) for (const key of [...known.keys()]) if (key > ply) known.delete(key);
   if (state.mistakes.some((mistake) => mistake.ply > ply)) setMistakes(state.mistakes.filter((mistake) => mistake.ply <= ply), state.isReviewed);
+  if (before.over) state.chances.delete(before.ply);
   if (state.game.over && state.game.ply === state.game.line.length) {
     const rate = { 0: 1, 1: 0 }[state.game.winner] ?? 0.5;
     state.chances.set(state.game.ply, { rate });
@@ -110,7 +111,7 @@ function render() {
   byId("ply").textContent = game.line.length === game.ply ? game.ply : `${game.ply} / ${game.line.length}`;
   for (const id of ["first", "back"]) byId(id).disabled = game.ply === 0;
   for (const id of ["forward", "last"]) byId(id).disabled = game.ply === game.line.length;
-  byId("undo").disabled = game.ply === 0;
+  byId("undo").disabled = game.ply === 0 && !game.resigned;
   byId("pass").hidden = game.game !== "go";
   byId("pass").disabled = !board.canPlay();
   byId("resign").disabled = game.over || !["0", "1", "both"].includes(state.wishes.human) || isSearching;
@@ -191,13 +192,14 @@ const goTo = (ply) => {
   return null;
 };
 
+// Takes back a resignation, else a move, and moves until it is the visitor's turn.
 function undo() {
   const { game, wishes } = state;
-  let { ply } = game;
-  if (!ply) return;
-  ply -= 1;
-  if (["0", "1"].includes(wishes.human)) while (ply > 0 && game.line[ply][0] !== Number(wishes.human)) ply -= 1;
-  change("goto", { ply }, true);
+  const mover = (ply) => (ply === game.ply ? game.to_play : game.line[ply][0]);
+  let ply = game.resigned ? game.ply : game.ply - 1;
+  if (["0", "1"].includes(wishes.human)) while (ply > 0 && mover(ply) !== Number(wishes.human)) ply -= 1;
+  if (ply === game.ply) change("unresign", {}, true);
+  else if (ply >= 0) change("goto", { ply }, true);
 }
 
 // ---- searches ----
