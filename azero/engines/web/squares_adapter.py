@@ -194,7 +194,7 @@ class SquaresAdapter:
         result = "*" if outcome is None else RESULTS[cast(Any, rewards_of(outcome))]
         today = {"Event": "azero web", "Date": time.strftime("%Y.%m.%d")}
         known = today if self._tags is None else self._tags
-        tags = {**known, "White": players[0], "Black": players[1]}
+        tags = {**known, "White": players[0] or "?", "Black": players[1] or "?"}
         return format_pgn(actions, tags, stated or result, start, comments)
 
     def _played(self, actions: Sequence[int], outcome: Outcome) -> MatchGame:

@@ -165,6 +165,16 @@ def test_a_dropped_record_is_reviewed_and_stepped_through(person) -> None:
     assert not page.locator("#mistakes li").count(), "those of the game before"
 
 
+def test_a_record_without_names_is_saved_without_names(person) -> None:
+    page = person.page
+    drop(page, "nobody.sgf", b"(;GM[1]FF[4]SZ[5]KM[0.5];B[cc];W[bc])")
+    page.wait_for_selector("#ply:has-text('2')")
+    with page.expect_download() as download:
+        page.click("#save")
+    saved = Path(download.value.path()).read_bytes()
+    assert b";B[cc];W[bc]" in saved and b"PB[" not in saved and b"PW[" not in saved
+
+
 def test_a_record_that_is_none_is_refused_in_words(server, browser) -> None:
     context = browser.new_context()
     person = Person(context.new_page(), server.url)

@@ -181,6 +181,7 @@ def test_a_record_of_chess_without_a_date_is_not_saved_as_one_of_today(chess_net
     adapter = open_record(chess_network, read_record("x.pgn", b"1. e4 e5 *"))
     saved = adapter.text(adapter.moves, None, ("A", "B"))
     assert '[Event "?"]' in saved and '[Date "????.??.??"]' in saved
+    assert '[White "?"]' in adapter.text(adapter.moves, None, ("", ""))
 
 
 def test_comments_of_moves_of_chess_are_kept(chess_network) -> None:

@@ -350,7 +350,8 @@ function openRecord(game) {
 
 function save() {
   const { game, wishes } = state;
-  const names = [0, 1].map((side) => (wishes.human === "none" || (["0", "1"].includes(wishes.human) && Number(wishes.human) !== side) ? game.player : "You"));
+  const visitor = wishes.human === "analysis" ? "" : "You"; // nobody plays where games are only analysed
+  const names = [0, 1].map((side) => (wishes.human === "none" || (["0", "1"].includes(wishes.human) && Number(wishes.human) !== side) ? game.player : visitor));
   const query = new URLSearchParams({ first: names[0], second: names[1] });
   const link = Object.assign(document.createElement("a"), { href: `/api/games/${game.id}/record?${query}`, download: "" });
   link.click();
