@@ -165,6 +165,21 @@ def test_a_dropped_record_is_reviewed_and_stepped_through(person) -> None:
     assert not page.locator("#mistakes li").count(), "those of the game before"
 
 
+def test_a_drop_in_a_line_is_a_piece_of_the_side_that_drops_it(person) -> None:
+    person.new_game(ANIMAL, human="both")
+    sides = person.page.evaluate("""async () => {
+        const { drawLine } = await import("/static/overlays.js");
+        const layers = Object.fromEntries(["heat", "owners", "hints"].map((name) => [
+            name, document.createElementNS("http://www.w3.org/2000/svg", "g")]));
+        const game = { game: "animal_shogi", to_play: 0, cell: 30 };
+        const board = { hasPieces: true, game, layers, centre: (at) => [at, at],
+            squareOf: (name) => name.charCodeAt(1) };
+        drawLine(board, ["C@b2", "E@b3", "G@a1"], 0);
+        return [...layers.hints.querySelectorAll(".piece")].map(({ classList }) => classList[1]);
+    }""")
+    assert sides == ["first", "second", "first"]
+
+
 def test_a_record_without_names_is_saved_without_names(person) -> None:
     page = person.page
     drop(page, "nobody.sgf", b"(;GM[1]FF[4]SZ[5]KM[0.5];B[cc];W[bc])")

@@ -32,7 +32,7 @@ function drawMoves(board, analysis) {
   shown.map((move, index) => [move, index]).reverse().forEach(([move, index]) => {
     const colour = colourOf(moves[0].winrate - move.winrate, index);
     const strength = 0.45 + 0.55 * Math.sqrt(move.visits / most);
-    if (board.hasPieces) drawArrow(board, move.pv[0], colour, strength, index === 0 ? percent(move.winrate) : "");
+    if (board.hasPieces) drawArrow(board, move.pv[0], board.game.to_play, colour, strength, index === 0 ? percent(move.winrate) : "");
     else drawDisc(board, move, colour, strength);
   });
 }
@@ -61,14 +61,14 @@ export function squaresOf(board, name) {
   return isDrop ? [null, board.squareOf(name.slice(2, 4)), name[0]] : [board.squareOf(name.slice(0, 2)), board.squareOf(name.slice(2, 4)), ""];
 }
 
-function drawArrow(board, name, colour, strength, label, thickness = 0.15) {
+function drawArrow(board, name, mover, colour, strength, label, thickness = 0.15) {
   const { cell } = board.game;
   const [start, end, drop] = squaresOf(board, name);
   const [x, y] = board.centre(end);
   const group = svg("g", { class: "arrow", opacity: strength });
   if (start === null) {
     const place = svg("g", { transform: `translate(${x} ${y}) scale(${(cell / 45) * 0.8})`, opacity: 0.75 });
-    place.append(drawPiece(board.game.game, board.game.to_play === 0 ? drop : drop.toLowerCase(), board.game.glyphs, { isFlipped: board.isFlipped }));
+    place.append(drawPiece(board.game.game, mover === 0 ? drop : drop.toLowerCase(), board.game.glyphs, { isFlipped: board.isFlipped }));
     group.append(place, svg("circle", { cx: x, cy: y, r: cell * 0.44, fill: "none", stroke: colour, "stroke-width": cell * 0.07 }));
   } else {
     const [fromX, fromY] = board.centre(start);
@@ -97,7 +97,7 @@ function drawPolicy(board, policy) {
       const [, end] = squaresOf(board, name);
       shares.set(end, (shares.get(end) ?? 0) + share);
     }
-    policy.slice(0, 5).filter(([, share]) => share > 0.03).reverse().forEach(([name, share]) => drawArrow(board, name, "var(--policy)", 0.25 + 0.6 * share, percent(share), 0.1));
+    policy.slice(0, 5).filter(([, share]) => share > 0.03).reverse().forEach(([name, share]) => drawArrow(board, name, board.game.to_play, "var(--policy)", 0.25 + 0.6 * share, percent(share), 0.1));
   } else {
     policy.slice(0, board.rows * board.columns).forEach((share, square) => shares.set(square, share));
   }
@@ -125,7 +125,7 @@ export function drawLine(board, line, toPlay) {
   clearOverlays(board);
   const { cell } = board.game;
   if (board.hasPieces) {
-    line.slice(0, 4).forEach((name, step) => drawArrow(board, name, step % 2 ? "var(--reply)" : "var(--best)", 0.95 - 0.15 * step, String(step + 1)));
+    line.slice(0, 4).forEach((name, step) => drawArrow(board, name, (toPlay + step) % 2, step % 2 ? "var(--reply)" : "var(--best)", 0.95 - 0.15 * step, String(step + 1)));
     return;
   }
   const taken = new Set();
