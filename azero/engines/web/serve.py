@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import secrets
 import signal
@@ -90,8 +91,10 @@ def _bind(host: str, port: int | None) -> socket.socket:
         bound.bind((host, port))
     except OSError as error:
         bound.close()
+        is_port = error.errno in (errno.EADDRINUSE, errno.EACCES)  # else no port would do
+        place, flag = (f"{host}, port {port}", "--port") if is_port else (host, "--host")
         raise ValueError(
-            f"cannot listen on {host}, port {port}: {error.strerror}; choose another with --port"
+            f"cannot listen on {place}: {error.strerror}; choose another with {flag}"
         ) from error
     return bound
 

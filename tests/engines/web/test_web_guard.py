@@ -149,6 +149,13 @@ def test_a_player_that_does_not_exist_and_a_port_that_is_taken_are_said_in_a_lin
         serving.serve([GO5], port=server.port, opens_browser=False)
 
 
+@pytest.mark.parametrize("port", [None, 9000])
+def test_an_address_of_another_machine_is_not_taken_for_a_port_in_use(port) -> None:
+    problem = r"cannot listen on 192\.0\.2\.1: .*; choose another with --host"
+    with pytest.raises(ValueError, match=problem):
+        serving.serve([GO5], host="192.0.2.1", port=port, opens_browser=False)
+
+
 def test_the_page_is_there_before_jax_is_loaded() -> None:
     check = "import sys, azero.engines.web.serve; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check]).returncode == 0
