@@ -17,6 +17,7 @@ from rich.console import Console
 
 from azero import __main__ as program
 from azero.commands import main as cli
+from azero.console import interrupts
 from azero.data.directory_lock import hold
 from azero.data.records import human
 from azero.data.records.dataset import Dataset
@@ -157,8 +158,8 @@ def test_ctrl_c_is_one_line_and_the_same_command_goes_on(tmp_path, monkeypatch, 
     ]
     monkeypatch.setattr(sys, "argv", command)
     monkeypatch.setattr(human, "_write_pool", interrupted)
-    monkeypatch.setattr(program, "keep_interrupts", lambda: None)
-    monkeypatch.setattr(program, "exit_at_once", sys.exit)
+    monkeypatch.setattr(interrupts, "keep_interrupts", lambda: None)
+    monkeypatch.setattr(interrupts, "exit_at_once", sys.exit)
     with pytest.raises(SystemExit) as ended:
         program.main()
     assert ended.value.code == 130
