@@ -13,7 +13,9 @@ import math
 
 import numpy as np
 
-from azero.selfplay.settings import CALIBRATION_GAMES
+from azero.games.go.settings import GoConfig
+from azero.games.settings import GameConfig
+from azero.selfplay.settings import CALIBRATION_GAMES, SelfplayConfig
 from azero.selfplay.trajectory import Games
 
 NEVER = -2.0
@@ -21,6 +23,28 @@ NEVER = -2.0
 HIGHEST = -0.5
 """Upper limit of the threshold: at -0.5 one game in four is still won (no source; the papers'
 values are -0.8 and lower)."""
+
+
+def check_resignation(config: SelfplayConfig, game: GameConfig) -> None:
+    """Check that games can be resigned, if they may be.
+
+    Raises:
+      ValueError: the threshold could not be calibrated, or a resigned game has no reward.
+    """
+    if not config.resign:
+        return
+    if config.resign_disabled == 0:
+        raise ValueError(
+            "selfplay.resign-disabled 0: no game would be played to the end, from which the "
+            "threshold is calibrated, and nobody would ever resign; switch resignation off "
+            "(--selfplay.no-resign)"
+        )
+    if isinstance(game, GoConfig) and game.margin_weight > 0:
+        raise ValueError(
+            f"game.margin-weight {game.margin_weight:g} with selfplay.resign: nobody knows by how "
+            "many points a resigned game is lost; switch one of them off (--selfplay.no-resign or "
+            "--game.margin-weight 0)"
+        )
 
 
 def lowest_points(

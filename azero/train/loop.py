@@ -30,14 +30,18 @@ from azero.data.shard import ShardName
 from azero.data.stream import Stream
 from azero.evaluate.accuracy import HeldOut, read_held_out, summarise
 from azero.games.go.rules import Go
-from azero.games.go.settings import GoConfig
 from azero.games.positions import read_positions
 from azero.learn.learner import TrainState, make_learner, place_samples
 from azero.learn.metrics import StepMetrics
 from azero.match.gate import passes_gate
 from azero.match.score import MatchResult
 from azero.selfplay.carry import Carry
-from azero.selfplay.resignation import NEVER, ResignCalibration, lowest_points_of_games
+from azero.selfplay.resignation import (
+    NEVER,
+    ResignCalibration,
+    check_resignation,
+    lowest_points_of_games,
+)
 from azero.selfplay.selfplay import to_host
 from azero.selfplay.targets import policy_room
 from azero.selfplay.trajectory import Assembler, Games
@@ -138,7 +142,7 @@ class Loop:
         self.workdir = workdir
         mesh_lib.check_divides(config.learner.batch_size, mesh, "learner.batch-size")
         check_boards(config)
-        _check_resignation(config)
+        check_resignation(config.selfplay, config.game)
         if config.evaluation.gate and config.evaluation.every == 0:
             raise ValueError(
                 "evaluation.every 0 with evaluation.gate: no match would ever replace the first "
@@ -470,28 +474,6 @@ def why_nothing_is_learned(config: Config, window_games: int, window_positions: 
             f"{learner.batch_size:,}"
         )
     return [f"nothing is learned: {reason}" for reason in reasons]
-
-
-def _check_resignation(config: Config) -> None:
-    """Check that games can be resigned.
-
-    Raises:
-      ValueError: the threshold could not be calibrated, or a resigned game has no reward.
-    """
-    if not config.selfplay.resign:
-        return
-    if config.selfplay.resign_disabled == 0:
-        raise ValueError(
-            "selfplay.resign-disabled 0: no game would be played to the end, from which the "
-            "threshold is calibrated, and nobody would ever resign; switch resignation off "
-            "(--selfplay.no-resign)"
-        )
-    if isinstance(config.game, GoConfig) and config.game.margin_weight > 0:
-        raise ValueError(
-            f"game.margin-weight {config.game.margin_weight:g} with selfplay.resign: nobody knows "
-            "by how many points a resigned game is lost; switch one of them off "
-            "(--selfplay.no-resign or --game.margin-weight 0)"
-        )
 
 
 def _share_of(config: ReplayConfig, hosts: int) -> ReplayConfig:
