@@ -45,7 +45,7 @@ def run_experiment(
       config: overlays for a machine or a budget, as --config takes them: "cpu", or a TOML file.
       settings: settings that differ, {"run.iterations": 20, "search.num_simulations": 32}.
       data: experiments that learn from records: the directory of `azero data import`.
-      from_network: a new run of self-play starts with this network.
+      from_network: a new run starts with this network.
       on_metrics: called after every iteration with its row of metrics: "iteration", "loss" ...,
         those of metrics.jsonl. What it raises ends the run, which continues from its last
         checkpoint.
@@ -94,14 +94,14 @@ def _stage_maker(
     learns_from: str, experiment: str, data: str | Path | None, from_network: str | Path | None
 ) -> MakeStage[Any]:
     """Return what makes the stage of an experiment."""
+    first = None if from_network is None else Path(from_network)
     if learns_from == "selfplay":
         if data is not None:
             raise ValueError(f"data: {experiment} learns from its own games")
-        first = None if from_network is None else Path(from_network)
         return partial(make_selfplay_stage, from_network=first)
-    if data is None or from_network is not None:
+    if data is None:
         raise ValueError(
-            f"{experiment} learns from records, from random parameters on: data is the directory "
-            "of a data set (azero data import makes one)"
+            f"{experiment} learns from records: data is the directory of a data set (azero data "
+            "import makes one)"
         )
-    return partial(make_supervised_stage, Path(data))
+    return partial(make_supervised_stage, Path(data), from_network=first)

@@ -71,9 +71,9 @@ class Arguments:
     """Go back to this checkpoint, for example after learning has diverged, and continue with the
     settings given now. Everything after it is set aside. The same command continues."""
     from_network: Path | None = None
-    """Self-play starts with this network, from another run's directory, an exported one or one
-    that ships (go7), whose parameters fit: a supervised network, or for the pooled network that of
-    a smaller board."""
+    """The run starts with this network, from another run's directory, an exported one or one that
+    ships (go7), whose parameters fit: for self-play a supervised network, for records one of
+    self-play, for the pooled network that of a smaller board."""
     data: Path | None = None
     """Experiments that learn from records: the directory of `azero data import`."""
     elastic: Annotated[ClusterOptions, tyro.conf.arg(name="")] = ClusterOptions()
@@ -113,9 +113,6 @@ def check_source(experiment: Experiment, arguments: Arguments) -> None:
     if arguments.elastic.cluster is not None:
         problem = f"{experiment.name} learns from records and plays no games"
         raise ValueError(f"--cluster {arguments.elastic.cluster}: {problem}")
-    if arguments.from_network is not None:
-        problem = f"{experiment.name} learns from records and starts with random parameters"
-        raise ValueError(f"--from-network {arguments.from_network}: {problem}")
     if arguments.data is None:
         how = "--data DIR is a data set (azero data import PATHS --out DIR makes one)"
         raise ValueError(f"{experiment.name} learns from records: {how}")

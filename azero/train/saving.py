@@ -9,6 +9,7 @@ from pathlib import Path
 import jax
 import numpy as np
 from flax.traverse_util import flatten_dict
+from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
 from azero.checkpoint import (
@@ -27,6 +28,9 @@ from azero.console.terminal import make_console
 from azero.data.division import deal_shards, forget_processes
 from azero.data.run_files import check_run
 from azero.data.shard import ShardName, list_shards
+from azero.games.game import Game
+from azero.learn.learner import TrainState
+from azero.models.naming import find_directory
 from azero.players.thinking import can_play, describe_board
 from azero.selfplay.carry import slots_before
 from azero.selfplay.trajectory import Assembler, HostArray
@@ -87,7 +91,9 @@ def restore_selfplay(checkpointer: Checkpointer, loop: Loop) -> tuple[RunState, 
     arrays = loop.fresh_arrays()
     restored = checkpointer.restore(arrays, optional=_OPPONENTS)
     if restored is None:
-        state = loop.state(_with_first_network(arrays, loop))
+        train = with_first_network(arrays["train"], loop.workdir, loop.game, loop.mesh)
+        own = {name: loop.copy_variables(train) for name in arrays.keys() & set(_OPPONENTS)}
+        state = loop.state(arrays | {"train": train} | own)
         return state, state.replay.take_warnings()
     opponents, notes = _new_opponents(restored, arrays, loop)
     host, cursor = restored.host, restored.cursor
@@ -153,6 +159,10 @@ def keep_first_network(given: Path, workdir: Path) -> list[str]:
     """Copy the network that a run starts from into its directory, so that every start before the
     first checkpoint uses the same one. A run that has begun keeps its own copy.
 
+    Args:
+      given: a directory with it, or the name of a network that ships.
+      workdir: the run's directory.
+
     Returns:
       a note, on the lead only, if that copy is another network than the one in `given`.
 
@@ -161,6 +171,7 @@ def keep_first_network(given: Path, workdir: Path) -> list[str]:
       CheckpointError: there is no network in `given`, or it is damaged.
       StorageError: it cannot be written.
     """
+    given = find_directory(str(given))
     kept, problem, notes = workdir / FIRST_NETWORK, "", []
     if mesh_lib.is_lead():
         if exported_path(kept).exists():
@@ -189,25 +200,24 @@ def _is_another(given: Path, kept: Path) -> list[str]:
     ]
 
 
-def _with_first_network(arrays: dict[str, PyTree], loop: Loop) -> dict[str, PyTree]:
-    """Return the arrays of a run before its first iteration with the parameters of the network
-    that it started from, if there is one.
+def with_first_network(train: TrainState, workdir: Path, game: Game, mesh: Mesh) -> TrainState:
+    """Return the state of a learner before its first step with the parameters of the network that
+    the run in `workdir` started from, if there is one.
 
     Raises:
       ValueError: they are of another game or board, or do not fit the run's network.
     """
-    kept = loop.workdir / FIRST_NETWORK
+    kept = workdir / FIRST_NETWORK
     if not exported_path(kept).exists():
-        return arrays
+        return train
     variables, config = load_variables(kept)
     known = config.game.build()
-    if not can_play(known, loop.game, config.network.FITS_ANY_BOARD):
+    if not can_play(known, game, config.network.FITS_ANY_BOARD):
         _forget(kept)
         raise ValueError(
             f"--from-network: the network plays {describe_board(known)}, and this run plays "
-            f"{describe_board(loop.game)}"
+            f"{describe_board(game)}"
         )
-    train = arrays["train"]
     own, other = (
         {
             jax.tree_util.keystr(path, simple=True, separator="/"): leaf.shape
@@ -223,11 +233,7 @@ def _with_first_network(arrays: dict[str, PyTree], loop: Loop) -> dict[str, PyTr
             f"does not fit this run's: {name} has the shape {other.get(name, 'of no parameter')} "
             f"there and {own.get(name, 'of no parameter')} here"
         )
-    train = train.starting_with(variables, loop.mesh)
-    arrays = {**arrays, "train": train}
-    for name in arrays.keys() & {"best", "rival"}:
-        arrays[name] = loop.copy_variables(train)
-    return arrays
+    return train.starting_with(variables, mesh)
 
 
 def _forget(kept: Path) -> None:

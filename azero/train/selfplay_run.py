@@ -19,7 +19,6 @@ from azero.data import run_files as files
 from azero.data.rows import Row
 from azero.games.go.rules import Go
 from azero.match.arena import evaluation_row
-from azero.models.naming import find_directory
 from azero.report.metrics import MetricsWriter
 from azero.report.pieces import start_of
 from azero.settings import Config
@@ -67,7 +66,7 @@ def make_selfplay_stage(
     announcement = _warn_of_cost(config)
     notes = _warn_of_gate(config)
     if from_network is not None:
-        notes += keep_first_network(find_directory(str(from_network)), workdir)
+        notes += keep_first_network(from_network, workdir)
     loop = Loop(config, mesh_lib.make_mesh(), workdir)
     loop.programs.trace_match()
     loop.read_records()

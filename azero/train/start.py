@@ -60,7 +60,7 @@ def _learn_from_records(experiment: Experiment, arguments: Arguments, command: s
         experiment,
         arguments.settings,
         arguments.workdir,
-        partial(make_supervised_stage, arguments.data),
+        partial(make_supervised_stage, arguments.data, from_network=arguments.from_network),
         from_checkpoint=arguments.from_checkpoint,
         command=command,
     )

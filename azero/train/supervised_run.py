@@ -16,24 +16,36 @@ from azero.data.rows import Row
 from azero.report.metrics import MetricsWriter
 from azero.settings import Config
 from azero.train.events import LearnedFromRecords, SupervisedEvent, Validated
-from azero.train.saving import restore_learner, save_learner
+from azero.train.saving import (
+    keep_first_network,
+    restore_learner,
+    save_learner,
+    with_first_network,
+)
 from azero.train.stage import Stage, report_accuracy
 from azero.train.supervised import COUNTS, Supervised, SupervisedState
 
 
-def make_supervised_stage(data: Path, config: Config, workdir: Path) -> Stage[SupervisedState]:
-    """Return the stage on the data set in `data`; its programs are not compiled yet.
+def make_supervised_stage(
+    data: Path, config: Config, workdir: Path, from_network: Path | None = None
+) -> Stage[SupervisedState]:
+    """Return the stage on the data set in `data`; its programs are not compiled yet. A new run
+    starts from the network in `from_network`, or from random parameters.
 
     Raises:
       ValueError: settings do not fit each other, the devices or the data.
+      CheckpointError: the network that the run starts from cannot be read.
     """
     dataset = Dataset.open(data)
+    notes = [] if from_network is None else keep_first_network(from_network, workdir)
     loop = Supervised(config, mesh_lib.make_mesh(), dataset)
     games, positions = loop.replay.count_games(), loop.replay.count_positions()
 
     def restore(checkpointer: Checkpointer) -> tuple[SupervisedState, list[str]]:
         state = restore_learner(checkpointer, loop.fresh_state(), COUNTS)
-        warnings = dataset.warnings + loop.replay.take_warnings()
+        if state.iteration == 0:
+            state.train = with_first_network(state.train, workdir, loop.game, loop.mesh)
+        warnings = notes + dataset.warnings + loop.replay.take_warnings()
         if state.games != games:
             warnings.append(
                 f"the run continues with other data: {data} has {games:,} games to learn from, "

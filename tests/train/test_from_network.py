@@ -17,7 +17,6 @@ from azero.experiment import load
 from azero.games.go.settings import GoConfig
 from azero.settings import Config
 from azero.train.driver import run_experiment
-from azero.train.main import main
 from azero.train.saving import FIRST_NETWORK
 from azero.train.selfplay_run import make_selfplay_stage
 
@@ -99,10 +98,6 @@ def test_a_run_that_has_begun_without_it_is_not_said_to_have_begun_with_it(learn
     assert not (learned / FIRST_NETWORK).exists()
 
 
-def test_there_is_no_network(tmp_path, learned, capsys) -> None:
+def test_there_is_no_network(tmp_path) -> None:
     with pytest.raises(CheckpointError, match="nothing is not there"):
         begin(without_learning(), tmp_path / "run", tmp_path / "nothing")
-    with pytest.raises(SystemExit) as end:
-        main(load("sl9"), ["--from-network", str(learned), "--workdir", str(tmp_path / "sl")])
-    assert end.value.code != 0
-    assert "sl9 learns from records and starts with random parameters" in capsys.readouterr().err

@@ -78,8 +78,9 @@ def learn(
     data: Path,
     console: Console | None = None,
     experiment: str = "sl9",
+    from_network: Path | None = None,
 ) -> int:
-    make_stage = functools.partial(make_supervised_stage, data)
+    make_stage = functools.partial(make_supervised_stage, data, from_network=from_network)
     return run_experiment(
         load(experiment), config, workdir, make_stage, console or Console(quiet=True)
     )
@@ -190,6 +191,20 @@ def test_other_data_and_missing_games_are_said(data, workdir, tmp_path, monkeypa
     assert f"{others} is not finished: games are missing" in output
     import_to(others, EXPERT, fractions=Fractions(0.1, 0.1))
     assert "not finished" not in said(others)
+
+
+def test_a_run_starts_from_the_network_of_another(workdir, data, tmp_path):
+    config = tiny(1)
+    still = dataclasses.replace(config.learner, learning_rate=((0, 0.0),), l2=0.0)
+    config = dataclasses.replace(config, learner=still)
+    assert learn(config, tmp_path, data, from_network=workdir) == 0
+    (expected, _), (found, _) = load_variables(workdir), load_variables(tmp_path)
+    jax.tree.map(np.testing.assert_array_equal, expected["params"], found["params"])
+    # The run has begun: it goes on with its own network.
+    assert learn(tiny(2), tmp_path, data, from_network=workdir) == 0
+    found, _ = load_variables(tmp_path)
+    moved = jax.tree.map(lambda one, other: np.any(one != other), expected, found)
+    assert any(jax.tree.leaves(moved["params"]))
 
 
 def test_positions_are_counted_where_the_batch_size_changes(data, tmp_path):
