@@ -3,6 +3,7 @@ nodes of a main line. Host side only."""
 
 from __future__ import annotations
 
+import codecs
 import re
 import string
 from collections.abc import Iterator
@@ -27,6 +28,9 @@ _TOKEN = re.compile(rf"\s*+(?:([;()])|([A-Za-z]++)((?:\s*+{VALUE})++))", re.DOTA
 _PROPERTY = re.compile(rf"([A-Za-z]++)((?:\s*+{VALUE})++)", re.DOTALL)
 _ONE_VALUE = re.compile(VALUE, re.DOTALL)
 _DECLARED = re.compile(rb"CA\s*\[\s*([A-Za-z0-9_.:-]{2,20})\s*\]")
+_WIDER = {"big5": "cp950", "shift_jis": "cp932", "euc_kr": "cp949", "gb2312": "gb18030"}
+"""The character sets of Windows that programs write under the names of smaller ones: 碁 is not in
+Big5, ① not in Shift_JIS."""
 _GAME_LINE = re.compile(rb"\r?\n(?=\(\s*;)")
 
 Node = dict[str, list[str]]
@@ -37,10 +41,10 @@ def decode(content: bytes) -> str:
     """Return the text of SGF bytes in any character set.
 
     Valid UTF-8 is decoded as such, whatever the CA property says; else the character set of CA, if
-    it fits; else GB18030, as Chinese servers write, if non-ASCII characters come in pairs; else
-    Latin-1, the standard's default. Games in different character sets in one file are distinguished
-    line by line. The text is decoded before it is parsed, because a Chinese character may contain
-    the byte of a closing bracket.
+    it fits, with the characters that Windows adds to it; else GB18030, as Chinese servers write, if
+    non-ASCII characters come in pairs; else Latin-1, the standard's default. Games in different
+    character sets in one file are distinguished line by line. The text is decoded before it is
+    parsed, because a Chinese character may contain the byte of a closing bracket.
     """
     content = without_utf16(content)
     try:
@@ -61,7 +65,7 @@ def _decode_chunk(chunk: bytes) -> str:
     chinese = ["gb18030"] if in_pairs >= alone else []
     for name in ["utf-8-sig", *([declared.group(1).decode()] if declared else []), *chinese]:
         try:
-            return chunk.decode(name)
+            return chunk.decode(_WIDER.get(codecs.lookup(name).name, name))
         except (UnicodeError, LookupError):  # the codec "undefined" raises the former
             continue
     return chunk.decode("latin-1")

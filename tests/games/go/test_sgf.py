@@ -227,6 +227,22 @@ def test_other_characters() -> None:
     assert [record.players[0] for record in parse_games(mixed, "mixed")] == ["柯洁", "李世石"]
 
 
+@pytest.mark.parametrize(
+    "declared, written, text",
+    [
+        ("Big5", "cp950", "第十期碁聖戰 許功蓋"),
+        ("Shift_JIS", "cp932", "髙尾紳路 表①ｱ"),
+        ("EUC-KR", "cp949", "흑 불계승 똠"),
+        ("GB2312", "gb18030", "朱镕基"),
+    ],
+)
+def test_declared_characters_with_those_of_windows(declared: str, written: str, text: str) -> None:
+    content = f"(;CA[{declared}]SZ[5]PB[{text}];B[aa]C[{text}];W[bb])".encode(written)
+    record = parse(content)
+    assert (record.players[0], record.comments) == (text, (text, ""))
+    assert record.moves == ((0, 0), (1, 6))
+
+
 def test_old_long_property_names() -> None:
     record = parse("(;GaMe[1]SiZe[9]PlayerBlack[x];Black[aa];White[bb])")
     assert record.size == 9 and record.players[0] == "x" and record.moves == ((0, 0), (1, 10))
