@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -48,7 +49,6 @@ class GoGame:
         self.komi = komi
         self.rules = rules
         self.only_shape = None if any_shape else shape
-        self.num_handicap = 0
         self._first = (np.zeros(shape, np.int8), 0)
         self._colours: list[int] = []
         self._actions: list[int] = []
@@ -88,6 +88,29 @@ class GoGame:
         return list(zip(self._colours, self._actions, strict=True))
 
     @property
+    def num_handicap(self) -> int:
+        """Black's stones before White's first, if there are at least two: those set up, unless
+        White has some, too, and those played, also if White passes between them.
+
+        As in KataGo (boardhistory.cpp), two moves of White in a row there set up a position: then
+        moves do not count.
+        """
+        black, white = self.first_stones
+        if white:
+            return 0
+        played = 0
+        for (colour, action), (following, _) in itertools.pairwise([*self.moves, (0, 0)]):
+            if colour == following == 1:
+                played = 0
+                break
+            if action < self._first[0].size:
+                if colour == 1:
+                    break
+                played += 1
+        count = len(black) + played
+        return count if count >= 2 else 0
+
+    @property
     def effective_komi(self) -> float:
         """Komi with White's extra points for handicap stones, as the rules have it."""
         return self.komi + self.rules.bonus(self.num_handicap)
@@ -119,16 +142,13 @@ class GoGame:
         """Start over on an empty board."""
         shape = shape or self.shape
         self.check_shape(shape)
-        self._begin(np.zeros(shape, np.int8), 0, 0)
+        self._begin(np.zeros(shape, np.int8), 0)
 
-    def set_up(
-        self, black: Sequence[int], white: Sequence[int], to_play: int, num_handicap: int = 0
-    ) -> None:
+    def set_up(self, black: Sequence[int], white: Sequence[int], to_play: int) -> None:
         """Start over with stones on the board (points row by row from the top left)."""
-        self._begin(setup.board_of(black, white, self.shape), to_play, num_handicap)
+        self._begin(setup.board_of(black, white, self.shape), to_play)
 
-    def _begin(self, board: np.ndarray, to_play: int, num_handicap: int) -> None:
-        self.num_handicap = num_handicap
+    def _begin(self, board: np.ndarray, to_play: int) -> None:
         self._first = (board, to_play)
         self._colours = []
         self._actions = []
@@ -172,12 +192,14 @@ class GoGame:
         self.session.play(action, position)
         self._colours.append(colour)
         self._actions.append(action)
+        self.session.game = self._go(self.shape)
 
     def undo(self) -> None:
         """Take back the last move; handicap and set-up stones are not moves."""
         self.session.undo()
         self._colours.pop()
         self._actions.pop()
+        self.session.game = self._go(self.shape)
 
     def snapshot(self) -> Any:
         """Return the state of the game, for `restore`."""

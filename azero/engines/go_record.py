@@ -67,8 +67,7 @@ def replay(game: GoGame, record: GameRecord, before: int | None = None) -> None:
         if komi is not None and abs(komi) <= math.prod(record.board_shape) and not 2 * komi % 1:
             game.set_komi(komi)
         if black or white or record.to_play:
-            handicap = len(black) if record.to_play == 1 and not white else 0
-            game.set_up(black, white, record.to_play, handicap)
+            game.set_up(black, white, record.to_play)
         moves = record.moves[: None if before is None else before - 1]
         for number, (colour, action) in enumerate(moves, start=1):
             try:

@@ -93,7 +93,7 @@ def _need_empty(call: Call) -> None:
 
 
 def _place(call: Call, points: list[int]) -> str:
-    call.game.set_up(points, (), to_play=1, num_handicap=len(points))
+    call.game.set_up(points, (), to_play=1)
     call.settings.new_game()
     return " ".join(call.format_vertex(point) for point in points)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -107,15 +106,14 @@ class Query:
         Raises:
           QueryError: a move is illegal.
         """
-        wanted, handicap = self.moves[:number], self.num_handicap(number)
-        there = (game.shape, game.komi, game.rules, game.first_to_play, game.num_handicap)
-        same = there == (self.shape, self.komi, self.rules, self.first_player, handicap)
-        same = same and game.first_stones == self.stones
+        wanted = self.moves[:number]
+        there = (game.shape, game.komi, game.rules, game.first_to_play, game.first_stones)
+        same = there == (self.shape, self.komi, self.rules, self.first_player, self.stones)
         if not (same and game.moves == wanted[: len(game.moves)]):
             game.clear(self.shape)
             game.set_rules(self.rules)
             game.set_komi(self.komi)
-            game.set_up(*self.stones, self.first_player, handicap)
+            game.set_up(*self.stones, self.first_player)
         for index in range(len(game.moves), number):
             try:
                 game.play(*wanted[index])
@@ -128,16 +126,6 @@ class Query:
         """Return who is to move before move `number`: the other side than that of the last move,
         whoever plays the next one."""
         return 1 - self.moves[number - 1][0] if number else self.first_player
-
-    def num_handicap(self, number: int) -> int:
-        """Return Black's stones on a board without white ones: those set up, and Black's moves in a
-        row at the start of the first `number` moves."""
-        black, white = self.stones
-        if white:
-            return 0
-        first = itertools.takewhile(lambda move: move[0] == 0, self.moves[:number])
-        num_points = self.shape[0] * self.shape[1]
-        return len(black) + sum(action < num_points for _, action in first)
 
     def restriction_of(self, position: Position) -> Restriction | None:
         """Return the restriction of a search of `position`; None without one, or if it would leave

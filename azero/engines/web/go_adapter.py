@@ -53,7 +53,7 @@ class GoAdapter:
             self.game.set_komi(komi)
         if handicap:
             points = setup.handicap_points(handicap, self.game.shape)
-            self.game.set_up(points, (), 1, handicap)
+            self.game.set_up(points, (), 1)
 
     def replay(self, record: GameRecord) -> None:
         """Replace the game by that of a record, under the rules that it states.

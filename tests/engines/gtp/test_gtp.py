@@ -265,6 +265,26 @@ def test_the_raw_network_tells_whites_score_and_points() -> None:
         engine.ask("play b pass")
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["set_free_handicap C3 G7"],
+        ["play b C3", "play b G7"],
+        ["play b C3", "play w pass", "play b G7"],
+    ],
+)
+def test_handicap_stones_count_however_they_are_placed(lines: list[str]) -> None:
+    engine = InProcess(9)
+    for line in ("kata-set-rules chinese", "komi 0.5", *lines):
+        assert engine.ask(line) == "=\n\n"
+    assert engine.ask("get_handicap") == "= 2\n\n"
+    engine.ask("play w E5")
+    assert engine.game.effective_komi == engine.game.session.game.komi == 2.5
+    if len(lines) > 1:
+        engine.ask("undo"), engine.ask("undo")
+        assert engine.game.effective_komi == engine.game.session.game.komi == 0.5
+
+
 def test_a_game_is_saved_and_loaded(tmp_path) -> None:
     engine = InProcess(9)
     for line in (

@@ -155,6 +155,8 @@ def test_stones_players_and_coordinates() -> None:
         ({"initialStones": [["B", "C3"], ["B", "D4"]], "initialPlayer": "B"}, 0, "B", 2),
         ({"moves": [["B", "C3"], ["B", "D4"], ["W", "B2"]]}, 3, "B", 2),
         ({"moves": [["B", "C3"], ["B", "D4"], ["W", "B2"]]}, 1, "W", 0),
+        ({"moves": [["B", "C3"], ["W", "pass"], ["B", "D4"], ["W", "B2"]]}, 4, "B", 2),
+        ({"moves": [["B", "C3"], ["B", "D4"], ["W", "B2"], ["W", "A1"]]}, 4, "B", 0),
         ({"moves": [["B", "C3"], ["W", "B2"]], "initialPlayer": "W"}, 0, "W", 0),
         ({"moves": [["B", "C3"], ["W", "B2"], ["B", "D4"]]}, 3, "W", 0),
     ],
@@ -163,7 +165,8 @@ def test_sides_and_handicaps_are_those_of_katago(
     fields: dict[str, Any], turn: int, player: str, bonus: int
 ) -> None:
     """KataGo, analysis.cpp and boardhistory.cpp: two or more black stones without a white one are a
-    handicap, set up or played in a row; the other side than that of the last move is to move."""
+    handicap, set up or played, also with passes of White between them, unless White then moves
+    twice; the other side than that of the last move is to move."""
     client = Client()
     query = {**QUERY, "moves": [], "komi": 6, "rules": "chinese", "analyzeTurns": [turn], **fields}
     (answer,) = client.answers(query)
