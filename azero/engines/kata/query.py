@@ -66,6 +66,8 @@ _KNOWN = frozenset(
 ) | frozenset(_FLAGS)
 LARGEST_KOMI = 150.0
 """Points, as in KataGo."""
+LARGEST_PRIORITY = 2**62 - 1
+"""As in KataGo (analysis.cpp); a time in nanoseconds makes the newest query the first."""
 
 
 @dataclass
@@ -261,17 +263,18 @@ def _read_turns(query: Query, fields: dict[str, Any]) -> None:
     if "priorities" in fields and "priority" in fields:
         raise QueryError("priorities", "Cannot specify both priority and priorities")
     if "priorities" in fields:
-        priorities = [
-            int(number_of(value, "priorities", -(2**31), 2**31))
-            for value in list_of(fields, "priorities")
-        ]
+        priorities = [_priority(value, "priorities") for value in list_of(fields, "priorities")]
         if "analyzeTurns" not in fields or len(priorities) != len(numbers):
             raise QueryError("priorities", "Must be of the same length as analyzeTurns")
     else:
-        priority = int(number_of(fields.get("priority", 0), "priority", -(2**31), 2**31))
-        priorities = [priority] * len(numbers)
+        priorities = [_priority(fields.get("priority", 0), "priority")] * len(numbers)
     ordered = dict(zip(numbers, priorities, strict=True))
     query.turns = [Turn(query, number, ordered[number]) for number in sorted(ordered)]
+
+
+def _priority(value: Any, name: str) -> int:
+    number_of(value, name, -LARGEST_PRIORITY, LARGEST_PRIORITY)
+    return int(value)
 
 
 def _rules(fields: dict[str, Any], warnings: list[tuple[str, str]]) -> Rules:

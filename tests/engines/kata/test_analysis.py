@@ -433,6 +433,14 @@ def test_priorities_come_first_and_equals_in_order() -> None:
     ]
 
 
+def test_times_in_nanoseconds_are_priorities() -> None:
+    now = 1_700_000_000_000_000_000
+    messages = Client().answers(
+        {**QUERY, "id": "a", "priority": now}, {**QUERY, "id": "b", "priority": now + 1}
+    )
+    assert [answer["id"] for answer in messages] == ["b", "a"]
+
+
 def test_queries_that_wait_are_terminated_without_results() -> None:
     client = Client()
     client.send(
