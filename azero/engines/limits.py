@@ -40,9 +40,14 @@ class Settings:
 
     def new_game(self) -> None:
         """Restart both clocks and reset the state of the last game."""
-        self.result, self.may_ponder = "", False
-        self._hopeless = {}
+        self.take_back()
+        self.may_ponder = False
         self._clocks = {}
+
+    def take_back(self) -> None:
+        """Forget how the game ended and the values of its last moves: a move was taken back."""
+        self.result = ""
+        self._hopeless = {}
 
     def set_time(self, control: Clock | None, most_seconds: float | None = None) -> None:
         """Play with this clock from now on, None without; `most_seconds` is the longest any move

@@ -30,7 +30,7 @@ def undo(call: Call) -> str:
         call.game.undo()
     except ValueError as error:
         raise CommandError("cannot undo") from error
-    call.settings.result = ""
+    call.settings.take_back()
     return ""
 
 

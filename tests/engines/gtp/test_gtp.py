@@ -195,6 +195,13 @@ def test_a_hopeless_engine_resigns_after_some_moves_of_its_own() -> None:
     assert engine.ask("genmove b") == "= C5\n\n"
 
 
+def test_moves_that_were_taken_back_do_not_count_towards_resigning() -> None:
+    engine = InProcess(5, value=-0.95)
+    for _ in range(5):
+        assert engine.ask("genmove b") == "= A5\n\n" and engine.ask("undo") == "=\n\n"
+    assert engine.ask("genmove b") == "= A5\n\n"
+
+
 def test_a_resignation_is_the_result_of_its_own_game_only(tmp_path) -> None:
     path = tmp_path / "game.sgf"
     path.write_text("(;GM[1]SZ[5];B[aa];W[bb])")
