@@ -243,6 +243,15 @@ def test_declared_characters_with_those_of_windows(declared: str, written: str, 
     assert record.moves == ((0, 0), (1, 6))
 
 
+@pytest.mark.parametrize("declared", ["", "CA[UTF-8]", "CA[GB2312]"])
+@pytest.mark.parametrize("lost", [1, 2])
+def test_a_character_that_was_cut_spoils_nothing_else(declared: str, lost: int) -> None:
+    text = f"(;{declared}SZ[5]PB[柯洁]PW[申眞諝];B[aa]C[这一手很有意思];W[bb]C[妙])"
+    record = parse(text.encode().replace("思]".encode(), "思".encode()[:-lost] + b"]"))
+    assert record.players == ("柯洁", "申眞諝") and record.moves == ((0, 0), (1, 6))
+    assert record.comments == ("这一手很有意\ufffd", "妙")
+
+
 def test_old_long_property_names() -> None:
     record = parse("(;GaMe[1]SiZe[9]PlayerBlack[x];Black[aa];White[bb])")
     assert record.size == 9 and record.players[0] == "x" and record.moves == ((0, 0), (1, 10))
