@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -89,26 +88,8 @@ class GoGame:
 
     @property
     def num_handicap(self) -> int:
-        """Black's stones before White's first, if there are at least two: those set up, unless
-        White has some, too, and those played, also if White passes between them.
-
-        As in KataGo (boardhistory.cpp), two moves of White in a row there set up a position: then
-        moves do not count.
-        """
-        black, white = self.first_stones
-        if white:
-            return 0
-        played = 0
-        for (colour, action), (following, _) in itertools.pairwise([*self.moves, (0, 0)]):
-            if colour == following == 1:
-                played = 0
-                break
-            if action < self._first[0].size:
-                if colour == 1:
-                    break
-                played += 1
-        count = len(black) + played
-        return count if count >= 2 else 0
+        """Black's handicap stones; see `setup.count_handicap`."""
+        return setup.count_handicap(*self.first_stones, self.moves, self._first[0].size)
 
     @property
     def effective_komi(self) -> float:

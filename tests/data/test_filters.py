@@ -10,6 +10,7 @@ import pytest
 from azero.data.records.filters import Filters, Fractions, parse_rank
 from azero.data.records.identity import game_key
 from azero.games.go.sgf import GameRecord, parse_games
+from azero.games.go.sgf_write import format_game
 
 RECORD = GameRecord(
     "game",
@@ -83,6 +84,10 @@ def test_unknown_winners_ranks_and_handicaps():
     )
     (set_up,) = parse_games(b"(;SZ[19]AB[dd][pp]RE[W+R];W[dp])", "game")
     assert set_up.handicap == 2 and Filters(max_handicap=0).objection(set_up)
+    (played,) = parse_games(b"(;SZ[9]RE[B+R];B[cc];B[gg];W[ee])", "played")
+    assert played.handicap == 2
+    assert Filters(size=(9,), max_handicap=0).objection(played) == "handicap above 0"
+    assert "HA[" not in format_game(played), "those who read it would set up two more stones"
     assert Filters().objection(dataclasses.replace(RECORD, moves=())) == "no moves"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -79,6 +80,33 @@ def neighbours(point: Point, shape: tuple[int, ...]) -> list[Point]:
     row, column = point
     candidates = [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]
     return [(r, c) for r, c in candidates if 0 <= r < shape[0] and 0 <= c < shape[1]]
+
+
+def count_handicap(
+    black_points: Sequence[int],
+    white_points: Sequence[int],
+    moves: Sequence[tuple[int, int]],
+    num_points: int,
+) -> int:
+    """Return how many stones Black has before White's first, if at least two: those set up, unless
+    White has some, too, and those played, also if White passes between them.
+
+    As in KataGo (boardhistory.cpp), two moves of White in a row there set up a position: then moves
+    do not count.
+    """
+    if white_points:
+        return 0
+    played = 0
+    for (colour, action), (following, _) in itertools.pairwise([*moves, (0, 0)]):
+        if colour == following == 1:
+            played = 0
+            break
+        if action < num_points:
+            if colour == 1:
+                break
+            played += 1
+    count = len(black_points) + played
+    return count if count >= 2 else 0
 
 
 def handicap_points(count: int, shape: tuple[int, int]) -> list[int]:

@@ -91,9 +91,13 @@ class GameRecord:
 
     @property
     def handicap(self) -> int:
-        """Stones that Black was given, as stated or as set up; 0 in an even game."""
-        given = len(self.black_points) if not self.white_points else 0
-        return max(self.stated_handicap, given if given >= 2 else 0)
+        """Stones that Black was given, as stated, set up or played before White's first; 0 in an
+        even game."""
+        rows, columns = self.board_shape
+        given = setup.count_handicap(
+            self.black_points, self.white_points, self.moves, rows * columns
+        )
+        return max(self.stated_handicap, given)
 
     @property
     def rewards(self) -> tuple[float, float] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from azero.games.go import setup
 from azero.games.go.sgf import GameRecord
 from azero.games.go.sgf_text import LETTERS, escape
 
@@ -86,7 +87,8 @@ def _format_root(record: GameRecord) -> str:
         else ""
         for name, points in (("AB", record.black_points), ("AW", record.white_points))
     )
-    handicap = str(record.handicap) if record.handicap else ""
+    set_up = setup.count_handicap(record.black_points, record.white_points, (), rows * columns)
+    handicap = str(record.stated_handicap or set_up or "")
     turn = "BW"[record.to_play] if black or white or record.to_play else ""
     fields = {
         "KM": komi,
