@@ -32,8 +32,9 @@ MOST_SET_UP_POINTS = 100_000
 file may repeat them."""
 MOST_POINTS_OF_KOMI = 100
 """A larger komi is in hundredths, as the Fox server writes it, if it is a multiple of 25."""
-_WINNER_IN_WORDS = re.compile(r"(?:([黑黒흑])|[白백])[^負负敗败패]*[胜勝승]")
+_WINNER_IN_WORDS = re.compile(r"(?:([黑黒흑])|[白백])[^黑黒흑白백負负敗败패]*[胜勝승]")
 """A result in Chinese, Japanese or Korean: 黑中盘胜, 白半目勝ち, 흑불계승."""
+_DRAWS = ("0", "DRAW", "JIGO", "和棋", "和局", "平局", "持碁", "持棋", "ジゴ", "무승부", "빅")
 KEPT = ("GN", "EV", "RO", "PC", "BT", "WT", "TM", "OT", "ON", "SO", "US", "AN", "CP", "GC", "C")
 """Game information of SGF that is kept as text, and the root's comment."""
 
@@ -107,7 +108,7 @@ class GameRecord:
             return (1.0, -1.0) if word[0] == "B" else (-1.0, 1.0)
         if in_words := _WINNER_IN_WORDS.search(word):
             return (1.0, -1.0) if in_words.group(1) else (-1.0, 1.0)
-        return (0.0, 0.0) if word in ("0", "DRAW", "JIGO") else None
+        return (0.0, 0.0) if word in _DRAWS else None
 
     @property
     def is_resigned(self) -> bool:
