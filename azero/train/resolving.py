@@ -20,6 +20,7 @@ from azero.networks.settings import ConvolutionalConfig, LinearConfig
 from azero.players.searches import with_symmetries
 from azero.settings import Config, from_dict
 from azero.train.loop import START_POSITIONS
+from azero.train.saving import has_begun
 
 
 def agree_on_settings(config: Config) -> Config:
@@ -75,29 +76,31 @@ def _resolve(config: Config, workdir: Path) -> Config:
         source = str(workdir / files.CONFIG)
         network = from_dict({"network": earlier}, config, source=source).network
     if config.game.start_positions is not None:
-        _keep_start_positions(config.game, workdir / START_POSITIONS)
+        _keep_start_positions(config.game, workdir)
     if isinstance(network, LinearConfig):  # its planes, indices of patterns, have no symmetries
         replay = dataclasses.replace(config.replay, symmetries=False)
         config = dataclasses.replace(with_symmetries(config, "none"), replay=replay)
     return dataclasses.replace(config, network=resolve(network))
 
 
-def _keep_start_positions(game: GameConfig, kept: Path) -> None:
-    """Copy the file of start positions into the run's directory.
+def _keep_start_positions(game: GameConfig, workdir: Path) -> None:
+    """Copy the file of start positions into the run's directory, in the place of one of a start
+    that was refused or ended before the run began.
 
     Raises:
       ValueError: the file cannot be read, a line is wrong, or it is not what it was when the run
         began.
       StorageError: it cannot be written.
     """
-    given = Path(game.start_positions or "")
-    if kept.exists() and not given.exists():
+    given, kept = Path(game.start_positions or ""), workdir / START_POSITIONS
+    is_kept = kept.exists() and has_begun(workdir)
+    if is_kept and not given.exists():
         return
     try:
         content = given.read_bytes()
     except OSError as error:
         raise ValueError(f"cannot read the start positions in {given}: {error.strerror}") from error
-    if not kept.exists():
+    if not is_kept:
         read_positions(game.build(), given)  # what is refused is not kept
         write_atomic(kept, [content])
     elif kept.read_bytes() != content:

@@ -26,7 +26,7 @@ from azero.checkpoint.store import list_iterations, root_directory, steps_direct
 from azero.console.tables import format_bytes, format_duration, make_table
 from azero.console.terminal import make_console
 from azero.data.division import deal_shards, forget_processes
-from azero.data.run_files import check_run
+from azero.data.run_files import CONFIG, check_run
 from azero.data.shard import ShardName, list_shards
 from azero.games.game import Game
 from azero.learn.learner import TrainState
@@ -155,26 +155,31 @@ def _games_of(state: RunState) -> dict[str, HostArray]:
     return host | {_RESIGN + name: array for name, array in state.resign.state().items()}
 
 
-def keep_first_network(given: Path, workdir: Path) -> list[str]:
+def keep_first_network(given: Path | None, workdir: Path) -> list[str]:
     """Copy the network that a run starts from into its directory, so that every start before the
-    first checkpoint uses the same one. A run that has begun keeps its own copy.
+    first checkpoint uses the same one. A run that has begun keeps its own copy; that of a start
+    that was refused or ended before the run began is replaced, or removed if none is `given`.
 
     Args:
-      given: a directory with it, or the name of a network that ships.
+      given: a directory with it, or the name of a network that ships; None is random parameters.
       workdir: the run's directory.
 
     Returns:
-      a note, on the lead only, if that copy is another network than the one in `given`.
+      a note, on the lead only, if the run's copy is another network than the one in `given`.
 
     Raises:
       ValueError: the run has begun without one.
       CheckpointError: there is no network in `given`, or it is damaged.
       StorageError: it cannot be written.
     """
-    given = find_directory(str(given))
+    given = None if given is None else find_directory(str(given))
     kept, problem, notes = workdir / FIRST_NETWORK, "", []
     if mesh_lib.is_lead():
-        if exported_path(kept).exists():
+        if not has_begun(workdir) and kept.exists():
+            shutil.rmtree(kept)
+        if given is None:
+            pass
+        elif exported_path(kept).exists():
             notes = _is_another(given, kept)
         elif list_iterations(root_directory(workdir)):
             problem = f"the run in {workdir} has begun without it; omit it to continue that run"
@@ -270,6 +275,12 @@ def save_selfplay(checkpointer: Checkpointer, state: RunState) -> None:
     # The digest covers the file, so equal states must be written in the same order.
     host = dict(sorted(host.items()))
     checkpointer.save(state.iteration, state.arrays(), meta, host, cursor)
+
+
+def has_begun(workdir: Path) -> bool:
+    """Return whether a run in `workdir` was ever prepared, so that it has settings or, where that
+    file was deleted, checkpoints."""
+    return (workdir / CONFIG).exists() or bool(list_iterations(root_directory(workdir)))
 
 
 def check_complete(workdir: Path) -> None:

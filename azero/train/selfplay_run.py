@@ -65,8 +65,7 @@ def make_selfplay_stage(
         raise ValueError(f"{problem}; start one, or omit --cluster")
     announcement = _warn_of_cost(config)
     notes = _warn_of_gate(config)
-    if from_network is not None:
-        notes += keep_first_network(from_network, workdir)
+    notes += keep_first_network(from_network, workdir)
     loop = Loop(config, mesh_lib.make_mesh(), workdir)
     loop.programs.trace_match()
     loop.read_records()

@@ -37,7 +37,7 @@ def make_supervised_stage(
       CheckpointError: the network that the run starts from cannot be read.
     """
     dataset = Dataset.open(data)
-    notes = [] if from_network is None else keep_first_network(from_network, workdir)
+    notes = keep_first_network(from_network, workdir)
     loop = Supervised(config, mesh_lib.make_mesh(), dataset)
     games, positions = loop.replay.count_games(), loop.replay.count_positions()
 

@@ -10,6 +10,7 @@ from small_runs import digests, quiet_run, tiny
 
 from azero.checkpoint.exported import exported_path, read_exported_settings, write_exported
 from azero.commands.endings import Request, main, write_endings
+from azero.data.run_files import write_config
 from azero.experiment import load
 from azero.games.chess.text import board_of_fen
 from azero.settings import Config
@@ -88,8 +89,10 @@ def test_a_run_keeps_its_start_positions(tmp_path: Path) -> None:
     path.write_text("gl1/3/3/1L1 b 2c2eG 3\nno position\n")
     with pytest.raises(ValueError, match=rf"{path}, line 2"):
         resolve_settings(from_file(path), workdir)
+    path.write_text("2l/3/3/1L1 b G 1\n")
+    resolve_settings(from_file(path), workdir)  # of a start that was refused for something else
     path.write_text("gl1/3/3/1L1 b 2c2eG 3\n")
-    resolve_settings(from_file(path), workdir)
+    write_config(workdir, resolve_settings(from_file(path), workdir))
     path.write_text("1l1/+C2/3/1L1 w 2Ge 2\n")
     with pytest.raises(ValueError, match="have changed since the run started"):
         resolve_settings(from_file(path), workdir)

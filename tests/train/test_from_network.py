@@ -92,6 +92,18 @@ def test_a_network_that_does_not_fit_is_refused(tmp_path, learned, capsys) -> No
     assert begin(config, run_directory, learned) == 0, "its copy is not in the way"
 
 
+def test_a_refused_start_leaves_no_network_to_later_ones(tmp_path, learned) -> None:
+    config = without_learning()
+    learner = dataclasses.replace(config.learner, batch_size=31)
+    with pytest.raises(ValueError, match="batch-size = 31 is not divisible by the 2 devices"):
+        begin(dataclasses.replace(config, learner=learner), tmp_path, learned)
+    assert quiet_run("tictactoe", config, tmp_path) == 0
+    expected, _ = load_variables(learned)
+    found, _ = load_variables(tmp_path)
+    same = jax.tree.map(np.array_equal, expected["params"], found["params"])
+    assert not jax.tree.all(same)
+
+
 def test_a_run_that_has_begun_without_it_is_not_said_to_have_begun_with_it(learned) -> None:
     with pytest.raises(ValueError, match="has begun without it; omit it to continue that run"):
         begin(tictactoe(iterations=1), learned, learned)
