@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import time
@@ -47,12 +48,16 @@ class CheckpointRow(NamedTuple):
 
 
 def list_checkpoints(workdir: Path) -> list[CheckpointRow]:
-    """Return the checkpoints of the run in `workdir`, oldest first.
+    """Return the checkpoints of the run in `workdir`, oldest first, without those that the run
+    deletes meanwhile.
 
     Only their records are read and verified, not their arrays.
     """
-    root = store.root_directory(workdir)
-    return [_row(root, iteration) for iteration in store.list_iterations(root)]
+    root, rows = store.root_directory(workdir), []
+    for iteration in store.list_iterations(root):
+        with contextlib.suppress(FileNotFoundError):
+            rows.append(_row(root, iteration))
+    return rows
 
 
 def load_variables(workdir: Path, iteration: int | None = None) -> tuple[PyTree, Config]:

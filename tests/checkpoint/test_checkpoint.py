@@ -23,6 +23,8 @@ from azero.checkpoint import (
     list_checkpoints,
     load_settings,
     load_variables,
+    orbax_io,
+    store,
 )
 from azero.checkpoint.exported import exported_path, write_exported
 from azero.checkpoint.record import settings_changes
@@ -341,6 +343,20 @@ def test_list_says_what_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert row.num_bytes > 40_000 and 0 <= row.age_s < 100 and len(row.digest) == 12
     monkeypatch.setattr(time, "time", lambda: 0.0)  # a clock that was set back
     assert [row.age_s for row in list_checkpoints(tmp_path / "a")] == [0.0, 0.0]
+
+
+def test_list_leaves_out_what_the_run_deletes_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(tmp_path, 1, 2)
+    read = orbax_io.read_record
+
+    def read_after_deletion(root: Path, iteration: int) -> Any:
+        store.remove_checkpoints(root, {1})
+        return read(root, iteration)
+
+    monkeypatch.setattr(orbax_io, "read_record", read_after_deletion)
+    assert [(row.iteration, row.problem) for row in list_checkpoints(tmp_path)] == [(2, "")]
 
 
 def test_digest_is_of_the_state_and_not_of_devices_or_time(tmp_path: Path) -> None:
