@@ -118,7 +118,7 @@ def _wait_until_stale(directory: Path, owner: Owner, note: Callable[[str], None]
     Raises:
       ValueError: it has changed.
     """
-    left = STALE_SECONDS - _age(directory)
+    left = STALE_SECONDS - max(0.0, _age(directory))
     if left > 0:
         note(
             f"{directory} is held by {_name(owner)}, whose last heartbeat is less than "
@@ -135,7 +135,8 @@ def _wait_until_stale(directory: Path, owner: Owner, note: Callable[[str], None]
 
 
 def _age(directory: Path) -> float:
-    """Return the seconds since the owner's file changed; both times are the file server's."""
+    """Return the seconds since the owner's file changed; both times are the file server's, whose
+    clock may have been set back in between."""
     probe = directory / f"{OWNER}.{os.getpid()}"
     try:
         probe.write_bytes(b"now")

@@ -136,6 +136,16 @@ def test_an_owner_on_another_machine_that_is_silent_is_taken_over(tmp_path, no_l
     assert len(notes) == 1, "one that has been silent for long is not waited for"
 
 
+def test_a_clock_that_was_set_back_does_not_make_the_wait_longer(tmp_path, no_locks, monkeypatch):
+    monkeypatch.setattr(directory_lock, "STALE_SECONDS", 0.2)
+    later = time.time() + 5
+    os.utime(tmp_path / write_and_name(tmp_path), (later, later))
+    began = time.monotonic()
+    with hold(tmp_path, lambda text: None):
+        pass
+    assert time.monotonic() - began < 4
+
+
 def write_and_name(directory):
     write_owner(directory, boot="another", host="far")
     return OWNER
