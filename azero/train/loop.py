@@ -207,7 +207,7 @@ class Loop:
         }
         if evaluation.gate:
             arrays["best"] = self.copy_variables(train)
-        elif evaluation.games > 0:
+        elif self.programs.plays_matches:
             arrays["rival"] = self.copy_variables(train)
         for size, loop in self.others.items():
             key = jax.random.fold_in(games_key, size)

@@ -43,8 +43,8 @@ FIRST_NETWORK = "first_network"
 """In a run's directory: the network that it started from, if it did not start from random
 parameters."""
 _OPPONENTS = ("best", "rival")
-"""Parts of a state: of them a run has what `evaluation.gate` and `evaluation.games` ask for, which
-may change when it continues."""
+"""Parts of a state: of them a run has what `evaluation.gate`, or its matches, ask for, which may
+change when it continues."""
 _RESIGN = "resign."
 _ASSEMBLER = "assembler."
 

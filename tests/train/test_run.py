@@ -317,9 +317,8 @@ def test_the_first_checkpoint_is_written_before_the_first_match(
 
 def test_the_gate_and_matches_may_begin_and_end_in_a_run(tmp_path, without_reports):
     config = gated(every=1, win_rate=0.0)
-    for iterations, changes in enumerate(
-        [{"gate": False, "games": 0}, {}, {"gate": False, "games": 10}, {"gate": False, "games": 0}]
-    ):
+    off, ungated = {"gate": False, "games": 0}, {"gate": False, "games": 10}
+    for iterations, changes in enumerate([off, {}, ungated, off, {**ungated, "every": 0}, ungated]):
         changed = dataclasses.replace(
             config,
             evaluation=dataclasses.replace(config.evaluation, **changes),
@@ -328,7 +327,7 @@ def test_the_gate_and_matches_may_begin_and_end_in_a_run(tmp_path, without_repor
         assert quiet_run("tictactoe", changed, tmp_path) == 0
     rows = [row for row in events(tmp_path) if row["kind"] == "evaluation"]
     found = [(row["iteration"], row["opponent_iteration"], row["passed"]) for row in rows]
-    assert found == [(2, 1, True), (3, 2, None)]
+    assert found == [(2, 1, True), (3, 2, None), (6, 5, None)]
 
 
 GAMES_5X5 = """(;SZ[5]KM[7.5]RE[B+R];B[cc];W[bb];B[dd];W[cb];B[db];W[bc])
