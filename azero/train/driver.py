@@ -37,6 +37,7 @@ from azero.train.events import Phase, Trained
 from azero.train.going_back import explain_divergence, go_back
 from azero.train.hosts import check_shared, describe_devices, hold_workdir, note
 from azero.train.resolving import agree_on_settings, resolve_settings
+from azero.train.saving import check_complete
 from azero.train.stage import Iterate, MakeStage, S, Stage
 from azero.train.stopping import StopRequest, stop_on_signals
 
@@ -59,7 +60,7 @@ def run_experiment(
 
     Raises:
       ValueError: settings do not fit each other, the devices, the data, or what is in `workdir`.
-      CheckpointError: no checkpoint can be read, or one cannot be written.
+      CheckpointError: no checkpoint can be read, or one cannot be written, or all are gone.
       StorageError: the disk is full or cannot be written to.
       FloatingPointError: learning has diverged; the text says what can be done.
       OSError: the system refuses a file or a directory.
@@ -99,6 +100,7 @@ def run_stage(
             warn(go_back(workdir, from_checkpoint, config))
         with working("preparing the run", console):
             check_shared(workdir)
+            check_complete(workdir)
             stage = make_stage(resolve_settings(config, workdir), workdir)
             checkpointer = Checkpointer(workdir, stage.config)
             state, warnings = stage.restore(checkpointer)

@@ -26,7 +26,7 @@ from azero.checkpoint.store import list_iterations, root_directory, steps_direct
 from azero.console.tables import format_bytes, format_duration, make_table
 from azero.console.terminal import make_console
 from azero.data.division import deal_shards, forget_processes
-from azero.data.run_files import CONFIG, check_run
+from azero.data.run_files import CONFIG, METRICS, check_run
 from azero.data.shard import ShardName, list_shards
 from azero.games.game import Game
 from azero.learn.learner import TrainState
@@ -284,10 +284,10 @@ def has_begun(workdir: Path) -> bool:
 
 
 def check_complete(workdir: Path) -> None:
-    """Check that the checkpoints of the games in `workdir` are not missing.
+    """Check that the checkpoints of the run in `workdir` are not missing.
 
-    Without them the run would start over and delete the games. Call it before checkpoints are
-    opened.
+    Without them the run would start over and delete its games and metrics. Call it before
+    checkpoints are opened.
 
     Raises:
       CheckpointError: they are; all processes of the run raise it together.
@@ -298,22 +298,28 @@ def check_complete(workdir: Path) -> None:
 
 
 def _missing_checkpoints(workdir: Path) -> str:
-    """Return the error message if there are games and no checkpoints, else "".
+    """Return the error message if there are games or metrics and no checkpoints, else "".
 
     A run that was killed before its first checkpoint has the directories of the checkpoints, and
     all of its shards from the first one on.
     """
-    games, checkpoints = workdir / REPLAY, root_directory(workdir)
+    games, metrics, checkpoints = workdir / REPLAY, workdir / METRICS, root_directory(workdir)
     oldest: dict[int, int] = {}
     for process, shard, _ in list_shards(games):
         oldest[process] = min(shard, oldest.get(process, shard))
     has_steps = steps_directory(checkpoints).is_dir()
-    if not oldest or list_iterations(checkpoints) or (has_steps and not any(oldest.values())):
+    if list_iterations(checkpoints) or (has_steps and not any(oldest.values())):
+        return ""
+    if oldest:
+        what, aside = f"{games} holds the games of a run", f"move {games} away or "
+    elif metrics.exists():
+        what, aside = f"{metrics} holds the metrics of a run", ""
+    else:
         return ""
     return (
-        f"{games} holds the games of a run, but {checkpoints} has no checkpoint for them: was it "
-        f"moved, or is a drive not mounted? Restore it; or, to start over, move {games} away or "
-        "use another --workdir. Nothing has been changed"
+        f"{what}, but {checkpoints} has no checkpoint for them: was it moved, or is a drive not "
+        f"mounted? Restore it; or, to start over, {aside}use another --workdir. Nothing has been "
+        "changed"
     )
 
 

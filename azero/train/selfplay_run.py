@@ -35,7 +35,7 @@ from azero.train.events import (
 )
 from azero.train.hosts import note
 from azero.train.loop import Loop, RunState
-from azero.train.saving import check_complete, keep_first_network, restore_selfplay, save_selfplay
+from azero.train.saving import keep_first_network, restore_selfplay, save_selfplay
 from azero.train.stage import Iterate, Stage, report_accuracy
 from azero.train.stopping import StopRequest
 
@@ -55,8 +55,7 @@ def make_selfplay_stage(
 
     Raises:
       ValueError: settings do not fit each other or the devices; no recorded game can be read.
-      CheckpointError: there are games of a run in `workdir`, and no checkpoints; or the network
-        that the run starts from cannot be read.
+      CheckpointError: the network that the run starts from cannot be read.
     """
     if backend is not None and on_other_boards(config):
         raise ValueError("game.selfplay-sizes: with --cluster a run has one board size")
@@ -69,7 +68,6 @@ def make_selfplay_stage(
     loop = Loop(config, mesh_lib.make_mesh(), workdir)
     loop.programs.trace_match()
     loop.read_records()
-    check_complete(workdir)
 
     def restore(checkpointer: Checkpointer) -> tuple[RunState, list[str]]:
         state, others = restore_selfplay(checkpointer, loop)

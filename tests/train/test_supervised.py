@@ -234,6 +234,21 @@ def test_the_network_alone_is_one_file(workdir, tmp_path, capsys):
         load_variables(tmp_path / "third")
 
 
+def test_a_run_whose_checkpoints_are_gone_does_not_start_over(data, tmp_path):
+    assert learn(tiny(1), tmp_path / "run", data) == 0
+    rows = (tmp_path / "run" / "metrics.jsonl").read_bytes()
+    (tmp_path / "run" / "checkpoints").rename(tmp_path / "elsewhere")
+    (tmp_path / "run" / "checkpoints").mkdir()  # where a drive is mounted
+    for _ in range(2):
+        with pytest.raises(
+            CheckpointError, match=r"holds the metrics of a run, but .*ckpoints has"
+        ):
+            learn(tiny(1), tmp_path / "run", data)
+    assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == rows
+    (tmp_path / "elsewhere").rename(tmp_path / "run" / "checkpoints")
+    assert learn(tiny(1), tmp_path / "run", data) == 0
+
+
 def test_accuracy_of_a_run_and_of_its_export_are_the_same(workdir, capsys):
     request = AccuracyRequest((str(workdir), f"{workdir}/checkpoint"), EXPERT, number=5, json=True)
     first, second = evaluate_accuracy(request).values()
