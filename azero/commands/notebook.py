@@ -8,6 +8,7 @@ import fcntl
 import hashlib
 import importlib
 import math
+import os
 import signal
 import subprocess
 import sys
@@ -58,6 +59,8 @@ class Training:
             str(self.workdir),
             *flags,
         ]
+        # Jupyter sets FORCE_COLOR, which would fill the log with a terminal's control codes.
+        environment = {name: os.environ[name] for name in os.environ if name != "FORCE_COLOR"}
         with (
             _only_run(self.workdir) as lock,
             (self.workdir / LOG).open("w", encoding="utf-8") as log,
@@ -69,6 +72,7 @@ class Training:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
+                env=environment,
                 start_new_session=True,
                 pass_fds=(lock.fileno(),),
             )

@@ -16,8 +16,9 @@ SMALL = ("--config", str(Path(__file__).parents[2] / "configs" / "smoke.toml"))
 
 @pytest.fixture(autouse=True)
 def in_a_notebook(monkeypatch):
-    """One device is enough, and what is shown is kept."""
+    """One device is enough, and what is shown is kept; Jupyter sets FORCE_COLOR."""
     monkeypatch.setenv("JAX_NUM_CPU_DEVICES", "1")
+    monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setattr(notebook, "SHOWN_SECONDS", 2.0)
 
 
@@ -56,6 +57,7 @@ def test_a_run_is_shown_stopped_and_continued(tmp_path, monkeypatch, capsys):
     again = notebook.Training("tictactoe", workdir, *SMALL, "--run.iterations", str(done + 1))
     assert again.follow() == 0 and "finished" in capsys.readouterr().out
     assert iterations(workdir) == list(range(1, done + 2))
+    assert "\x1b" not in "".join(again.log), again.log
     page = live_view(workdir)
     assert (
         "Policy loss" in page
