@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from needs import require_module
 
+from azero.experiment import load
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 SMOKE = " --config configs/smoke.toml"
@@ -250,6 +252,11 @@ def test_every_page_has_an_example_that_runs() -> None:
     run_here = {*QUICK, *LONG, *ELSEWHERE, *pages_with_python(), "first-network.md"}
     pages = {path.name for path in DOCS.glob("*.md")} | {"README.md"}
     assert pages == run_here
+
+
+def test_the_checkpoint_of_the_first_networks_match_is_kept_whenever_the_run_was_stopped() -> None:
+    (iteration,) = re.findall(r"iteration=(\d+)", (DOCS / "first-network.md").read_text())
+    assert int(iteration) % (load("tictactoe").config.checkpoint.keep_every or 61) == 0
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ EXPERIMENT = Experiment(
             learning_rate=((0, 3e-3), (800, 1e-3)),
         ),
         evaluation=EvaluationConfig(gate=False, every=20, games=64, num_simulations=16),
-        checkpoint=CheckpointConfig(every=20, keep=2),
+        checkpoint=CheckpointConfig(every=20, keep=2, keep_every=20),
         run=RunConfig(iterations=60),
     ),
 )
