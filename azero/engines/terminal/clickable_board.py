@@ -54,7 +54,8 @@ class ClickableBoard:
         self._terminal = Terminal(
             session,
             limits,
-            make_console(file=self._output, width=100, force_jupyter=False),
+            # Jupyter sets FORCE_COLOR, which would put a terminal's control codes on the page.
+            make_console(file=self._output, width=100, force_jupyter=False, force_terminal=False),
             human=human,
             show=self._show,
         )

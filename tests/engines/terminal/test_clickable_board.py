@@ -24,13 +24,15 @@ def stones(board: ClickableBoard) -> str:
     return "".join(letters[button.description] for button in board.points)
 
 
-def test_a_click_is_a_move_and_is_answered():
+def test_a_click_is_a_move_and_is_answered(monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as in Jupyter
     table = board()
     assert stones(table) == "." * 25
     table.points[12].click()
     assert stones(table) == "O...........X............" and "I play A5" in table.messages
     table.points[12].click()
     assert stones(table).count("X") == 1 and "'C3' is not a legal move here" in table.messages
+    assert "\x1b" not in table.messages, table.messages
 
 
 def test_commands_are_buttons_or_text():
