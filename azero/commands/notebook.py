@@ -125,13 +125,8 @@ class Training:
         status = self._process.wait()
         if status == 0:
             print(f"finished; the report is {self.workdir / 'report.html'}")
-        elif status == -signal.SIGTERM:
-            print(
-                "stopped with nothing new to save; run this cell again to continue from the last "
-                "checkpoint"
-            )
-        elif status == EXIT_INTERRUPTED:
-            print("stopped and saved; run this cell again to continue")
+        elif status in (-signal.SIGTERM, EXIT_INTERRUPTED):
+            print("stopped; run this cell again to continue from the last checkpoint")
         else:
             print(
                 "\n".join(

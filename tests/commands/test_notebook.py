@@ -44,7 +44,7 @@ def test_a_run_is_shown_stopped_and_continued(tmp_path, monkeypatch, capsys):
     wait_for_iteration(1, first)
     assert (
         first.follow(seconds=1.0) == EXIT_INTERRUPTED
-        and "stopped and saved" in capsys.readouterr().out
+        and "stopped; run this cell again" in capsys.readouterr().out
     )
     second = notebook.Training(
         "tictactoe", workdir, *SMALL, "--run.iterations", "100000", "--checkpoint.every", "100000"
@@ -73,6 +73,14 @@ def test_a_run_is_shown_stopped_and_continued(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(notebook, "_widgets", lambda: None)
     monkeypatch.setattr("builtins.input", lambda prompt="": next(typed, "quit"))
     assert notebook.play(workdir, visits=2) is None and "Good-bye" in capsys.readouterr().out
+
+
+def test_a_run_that_ends_without_saving_is_not_said_to_be_saved(tmp_path, capsys):
+    training = notebook.Training("tictactoe", tmp_path, *SMALL)
+    while training.is_running and not any("preparing" in line for line in training.log):
+        time.sleep(0.05)
+    assert training.follow(seconds=0.0) == EXIT_INTERRUPTED and not iterations(tmp_path)
+    assert "stopped; run this cell again to continue" in capsys.readouterr().out
 
 
 def interrupted_once(wait):
