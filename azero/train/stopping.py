@@ -39,6 +39,8 @@ class StopRequest:
         self.is_set = False
         self.doing = "the current work"
         """The current activity, for the message if it is lost."""
+        self.kept: Callable[[], str] = lambda: _CONTINUES
+        """What is saved then, and what the same command does, for the same message."""
         self.is_saving: Callable[[], bool] = lambda: False
         """Whether a checkpoint is being written in the background."""
         self.is_ending = False
@@ -70,9 +72,10 @@ def stop_on_signals(
     one raises KeyboardInterrupt.
     """
     stop = StopRequest()
+    stop.kept = lambda: _what_is_kept(workdir)
 
     def end(how: str) -> None:
-        lost = f"{stop.doing} {how} and is lost; {_what_is_kept(workdir)}"
+        lost = f"{stop.doing} {how} and is lost; {stop.kept()}"
         say(f"\n{lost}")
         if line is not None:
             line.broadcast_failure(lost, EXIT_INTERRUPTED)
@@ -103,7 +106,7 @@ def stop_on_signals(
 
     def drop(*_: Any) -> None:
         if is_dropped.is_set():
-            raise KeyboardInterrupt(f"{stop.doing} is lost; {_what_is_kept(workdir)}")
+            raise KeyboardInterrupt(f"{stop.doing} is lost; {stop.kept()}")
 
     is_dropped = threading.Event()
     timers: list[threading.Timer] = []

@@ -16,7 +16,7 @@ from rich.console import Console
 from azero import mesh as mesh_lib
 from azero.checkpoint import load_variables
 from azero.console.progress import Progress
-from azero.console.tables import format_count
+from azero.console.tables import count_of, format_count
 from azero.data.records.dataset import DATASET, Dataset
 from azero.data.records.filters import SPLITS, Filters, Fractions
 from azero.data.records.importing import run_import
@@ -175,6 +175,10 @@ def make_positions(
         stop_on_signals(directory) as stop,
         Progress(total, min(positions, total), context.console, unit="position") as progress,
     ):
+        stop.kept = lambda: (
+            f"{directory} has {count_of(positions, 'position')}, and the same command continues "
+            "from there"
+        )
         while positions < total:
             stop.doing = f"shard {number} of games"
             with progress.working(f"games of self-play{'' if played else ' (compiling at first)'}"):

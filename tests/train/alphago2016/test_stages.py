@@ -1,6 +1,7 @@
 """The stages of AlphaGo of 2016 as one experiment: their order, what is done twice and what is not,
 and the whole of it at the smallest size."""
 
+import contextlib
 import dataclasses
 import io
 import json
@@ -410,6 +411,33 @@ def test_an_interruption_within_a_shard_stores_no_game_twice(monkeypatch, tmp_pa
         for source in data.sources(split, shard.shard)
     ]
     assert len(sources) == len(set(sources)) >= 32
+
+
+def test_positions_that_are_cut_off_say_how_many_are_kept(monkeypatch, tmp_path):
+    """They have no checkpoints, and a second Ctrl-C said that the same command starts over."""
+    requests, said = [], []
+
+    class Asking(Shards):
+        def make(self, number: int, most_positions: int) -> MadeShard:
+            said.append(requests[0].kept())
+            return super().make(number, most_positions)
+
+    @contextlib.contextmanager
+    def noted(directory, stop_on_signals=alphago_stages.stop_on_signals):
+        with stop_on_signals(directory) as stop:
+            requests.append(stop)
+            yield stop
+
+    monkeypatch.setattr(alphago_stages, "stop_on_signals", noted)
+    monkeypatch.setattr(alphago_stages, "ValueGames", Asking)
+    monkeypatch.setattr(alphago_stages, "load_variables", lambda directory: (None, None))
+    context = StageContext("alphago9", TINY.config, tmp_path, None, quiet())
+    make_positions(context, "value-data", "one")
+    place = context.directory("value-data")
+    assert said[:2] == [
+        f"{place} has {count} positions, and the same command continues from there"
+        for count in (0, 4)
+    ]
 
 
 def test_a_directory_of_stages_is_a_player(tmp_path):
