@@ -32,6 +32,7 @@ from azero.train.alphago2016.config import stage_config
 from azero.train.alphago2016.measures import (
     ERROR_NOTE,
     MATCHES,
+    compared,
     format_score,
     held_out,
     held_out_records,
@@ -78,13 +79,12 @@ def measure_strength(context: StageContext) -> Outcome:
 
 def _compared(context: StageContext) -> list[str]:
     """Return the stages with a policy network for comparison."""
-    found = [
-        f"{kind}/{path.name}"
+    return [
+        stage
         for kind in ("planes", "filters")
-        for path in sorted((context.directory(kind)).glob("*"))
-        if path.is_dir()
+        for stage, _ in compared(context, kind).values()
+        if stage != "policy" and context.directory(stage).is_dir()
     ]
-    return sorted(found, key=lambda stage: (stage.split("/")[0], int(stage.split("/")[1])))
 
 
 def _score_series(label: str, points: list[tuple[float, MatchResult]]) -> Series:

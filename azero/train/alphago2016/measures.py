@@ -221,34 +221,43 @@ def compare_overfitting(context: StageContext) -> Outcome:
 
 def compare_planes(context: StageContext) -> Outcome:
     """Train policy networks that see 4, 12, 20 and 48 planes."""
-    base = stage_config(context.settings, "policy")
-    games = {planes: base.game.replace(planes=planes) for planes in (4, 12, 20, 48)}
-    configs = {planes: dataclasses.replace(base, game=game) for planes, game in games.items()}
-    return _compare(context, "planes", configs)
+    return _compare(context, "planes")
 
 
 def compare_filters(context: StageContext) -> Outcome:
     """Train policy networks of other widths."""
+    return _compare(context, "filters")
+
+
+def compared(context: StageContext, kind: str) -> dict[int, tuple[str, Config]]:
+    """Return the policy networks that the stage `kind` compares, "planes" or "filters", by that
+    number: the stage that trains each, and its settings. Where the stage `policy` has the same
+    settings, it is that."""
     base = stage_config(context.settings, "policy")
-    networks = {width: base.network.replace(filters=width) for width in context.settings.filters}
-    configs = {
-        width: dataclasses.replace(base, network=network) for width, network in networks.items()
+    if kind == "planes":
+        games = {planes: base.game.replace(planes=planes) for planes in (4, 12, 20, 48)}
+        configs = {planes: dataclasses.replace(base, game=game) for planes, game in games.items()}
+    else:
+        networks = {wide: base.network.replace(filters=wide) for wide in context.settings.filters}
+        configs = {
+            wide: dataclasses.replace(base, network=network) for wide, network in networks.items()
+        }
+    return {
+        number: ("policy" if _is_policy(context, config) else f"{kind}/{number}", config)
+        for number, config in configs.items()
     }
-    return _compare(context, "filters", configs)
 
 
-def _compare(context: StageContext, kind: str, configs: dict[int, Config]) -> Outcome:
-    """Train a policy network with each of the settings, and predict the test split; where the stage
-    `policy` has the same settings, its network is used."""
+def _compare(context: StageContext, kind: str) -> Outcome:
+    """Train the policy networks of a stage, and predict the test split."""
     rows, position = held_out_records(context)
     context.directory(kind).mkdir(parents=True, exist_ok=True)
     lines = []
-    for number, config in configs.items():
-        stage = f"{kind}/{number}"
-        if _is_policy(context, config):
-            stage = "policy"
-        elif (outcome := context.learn(stage, config, context.data())).status:
-            return outcome
+    for number, (stage, config) in compared(context, kind).items():
+        if stage != "policy":
+            outcome = context.learn(stage, config, context.data())
+            if outcome.status:
+                return outcome
         lines.append(
             _accuracy(context, f"{number} {kind}", context.directory(stage), rows, position)
         )

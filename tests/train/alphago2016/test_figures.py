@@ -119,6 +119,23 @@ def test_errors_are_of_the_side_to_move_and_by_the_stage_of_the_game(measured, r
     assert list(chart.series[0].x) == sorted(chart.series[0].x) and chart.x_label == "moves played"
 
 
+def test_strength_is_that_of_the_policies_of_these_settings(tmp_path):
+    """Not of networks that were trained for other settings and are still there."""
+    settings = dataclasses.replace(load_stages("alphago9").config, filters=(16, 64))
+    context = StageContext("alphago9", settings, tmp_path, None, Console(file=io.StringIO()))
+    for stage in (
+        "planes/4",
+        "planes/48",
+        "filters/16",
+        "filters/64",
+        "filters/256",
+        "filters/old",
+    ):
+        context.directory(stage).mkdir(parents=True)
+    wanted = ["planes/4", "planes/48", "filters/16", "filters/64"]
+    assert figures._compared(context) == wanted
+
+
 def test_charts_are_on_the_page_and_in_an_image(tmp_path):
     chart = Chart("Error by moves", [Series("a", [1.0, 2.0], [0.2, 0.1])], "moves played")
     alphago._write_down(tmp_path, "value-by-move", {}, Outcome(charts=[chart]), 1.0, None)
