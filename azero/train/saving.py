@@ -92,8 +92,8 @@ def restore_selfplay(checkpointer: Checkpointer, loop: Loop) -> tuple[RunState, 
     restored = checkpointer.restore(arrays, optional=_OPPONENTS)
     if restored is None:
         train = with_first_network(arrays["train"], loop.workdir, loop.game, loop.mesh)
-        own = {name: loop.copy_variables(train) for name in arrays.keys() & set(_OPPONENTS)}
-        state = loop.state(arrays | {"train": train} | own)
+        opponents = {name: loop.copy_variables(train) for name in arrays.keys() & set(_OPPONENTS)}
+        state = loop.state(arrays | {"train": train} | opponents)
         return state, state.replay.take_warnings()
     opponents, notes = _new_opponents(restored, arrays, loop)
     host, cursor = restored.host, restored.cursor
