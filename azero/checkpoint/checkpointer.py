@@ -95,6 +95,7 @@ class Checkpointer:
         self._config = config
         self._process = jax.process_index()
         self._warnings: list[str] = []
+        self._saved_for_good: dict[int, bool] = {}
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._pending: Future[None] | None = None
         try:
@@ -333,11 +334,25 @@ class Checkpointer:
         store.remove_checkpoints(self.directory, unwanted)
 
     def _kept(self) -> set[int]:
-        """Return the iterations whose checkpoints the settings say to keep."""
-        every = self._config.checkpoint.keep_every
-        iterations = store.list_iterations(self.directory)
-        for_good = [number for number in iterations if every is not None and number % every == 0]
-        return {*self._resumable(), *for_good}
+        """Return the iterations whose checkpoints are kept: those that can be resumed, and those
+        for good by the settings of now or of when they were saved."""
+        kept, every = set(self._resumable()), self._config.checkpoint.keep_every
+        for iteration in store.list_iterations(self.directory):
+            if _is_multiple(iteration, every) or (
+                iteration not in kept and self._was_saved_for_good(iteration)
+            ):
+                kept.add(iteration)
+        return kept
+
+    def _was_saved_for_good(self, iteration: int) -> bool:
+        if iteration not in self._saved_for_good:
+            try:
+                record = orbax_io.read_record(self.directory, iteration)
+            except CheckpointError:
+                return False
+            every = record["config"]["checkpoint"].get("keep_every")
+            self._saved_for_good[iteration] = _is_multiple(iteration, every)
+        return self._saved_for_good[iteration]
 
     def _remove_host_files(self, newest: int) -> None:
         """Delete this process's files of checkpoints that are gone.
@@ -365,6 +380,10 @@ def _find_mismatch(leaves: dict[str, Any], wanted: dict[tuple[str, str], Any]) -
         if before != now:
             return f"{'/'.join(name)} is {before} in it, now {now}"
     return ""
+
+
+def _is_multiple(iteration: int, every: int | None) -> bool:
+    return every is not None and iteration % every == 0
 
 
 def _all_agree(mine: bool) -> bool:

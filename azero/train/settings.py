@@ -21,8 +21,8 @@ class CheckpointConfig:
     keep: int = 3
     """Most recent checkpoints kept."""
     keep_every: int | None = None
-    """Interval in iterations of checkpoints that are kept permanently (players of the Elo curve);
-    they are saved whatever `every` is."""
+    """Interval in iterations of checkpoints that are kept permanently (players of the Elo curve),
+    also if it changes later; they are saved whatever `every` is."""
 
     def __post_init__(self) -> None:
         check_range(self, "checkpoint", "every keep keep_every", 1)

@@ -175,6 +175,10 @@ def test_rolling_set_and_those_kept_for_good(tmp_path: Path) -> None:
     assert Checkpointer(tmp_path, config).cursors() == [{"first_shard": 3}, {"first_shard": 3}]
     hosts = sorted(path.name for path in (tmp_path / "checkpoints" / "hosts").iterdir())
     assert hosts == ["3.p000.host", "6.p000.host", "7.p000.host"]
+    save(tmp_path, 8, 9, 10)  # the flag was forgotten
+    assert [row.iteration for row in list_checkpoints(tmp_path)] == [3, 6, 9, 10]
+    hosts = sorted(path.name for path in (tmp_path / "checkpoints" / "hosts").iterdir())
+    assert hosts == ["10.p000.host", "3.p000.host", "6.p000.host", "9.p000.host"]
 
 
 def test_iterations_only_go_up(tmp_path: Path) -> None:
