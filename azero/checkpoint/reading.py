@@ -156,7 +156,6 @@ def _newest_whole(workdir: Path, iteration: int | None, load: Callable[[Path, in
     """
     root = store.root_directory(workdir)
     present = store.list_iterations(root)
-    listed = ", ".join(map(str, present))
     if not present:
         if not workdir.is_dir():
             raise CheckpointError(f"{workdir} is not there")
@@ -165,13 +164,21 @@ def _newest_whole(workdir: Path, iteration: int | None, load: Callable[[Path, in
         raise CheckpointError(f"{workdir} has no checkpoint{hint}")
     if iteration is not None:
         if iteration not in present:
+            listed = ", ".join(map(str, present))
             raise CheckpointError(f"{workdir} has no checkpoint {iteration}; it has {listed}")
         return load(root, iteration)
-    for candidate in reversed(present):
+    tried: set[int] = set()
+    while left := [number for number in present if number not in tried]:
+        candidate = left[-1]
+        tried.add(candidate)
         try:
             return load(root, candidate)
         except DamagedCheckpointError as error:
-            logging.getLogger(__name__).warning("checkpoint %d is damaged: %s", candidate, error)
+            present = store.list_iterations(root)  # a run may have saved and deleted meanwhile
+            if candidate in present:
+                logger = logging.getLogger(__name__)
+                logger.warning("checkpoint %d is damaged: %s", candidate, error)
+    listed = ", ".join(map(str, present))
     raise CheckpointError(f"no checkpoint in {root} is complete; it has {listed}")
 
 

@@ -415,6 +415,23 @@ def test_load_variables_passes_over_damage(
         load_variables(tmp_path, iteration=2)
 
 
+def test_load_variables_while_the_run_replaces_its_only_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    save(tmp_path, 1)
+    read = orbax_io.read_record
+
+    def read_too_late(root: Path, iteration: int) -> Any:
+        if iteration == 1:
+            save(tmp_path, 2)
+            store.remove_checkpoints(root, {1})
+        return read(root, iteration)
+
+    monkeypatch.setattr(orbax_io, "read_record", read_too_late)
+    load_variables(tmp_path)
+    assert not caplog.records
+
+
 def test_a_network_is_not_exported_over_the_checkpoints_of_a_run(tmp_path: Path) -> None:
     save(tmp_path, 1)
     with pytest.raises(CheckpointError, match=r"has the checkpoints of a run.*another directory"):
