@@ -51,10 +51,9 @@ def train(
     from azero.train.start import start_run
 
     if experiment in OF_STAGES:
-        from azero.train.alphago2016.run import load_stages
-        from azero.train.alphago2016.run import main as stages_main
+        from azero.train.alphago2016.run import load_stages, start_stages
 
-        stages_main(load_stages(experiment), sys.argv[3:])
+        start_stages(load_stages(experiment), sys.argv[3:])
     start_run(load(experiment), sys.argv[3:])
 
 

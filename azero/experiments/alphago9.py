@@ -6,14 +6,14 @@ from azero.learn.settings import LearnerConfig
 from azero.match.settings import EvaluationConfig
 from azero.train.alphago2016.config import (
     AlphaGoConfig,
+    AlphaGoExperiment,
     ByMoveConfig,
     MatchesConfig,
     ReinforceConfig,
     SizesConfig,
     StageConfig,
+    ValueDataConfig,
 )
-from azero.train.alphago2016.run import AlphaGoExperiment
-from azero.train.alphago2016.value_games import ValueDataConfig
 from azero.train.settings import CheckpointConfig
 
 
@@ -69,6 +69,6 @@ EXPERIMENT = AlphaGoExperiment(
 )
 
 if __name__ == "__main__":
-    from azero.train.alphago2016.run import main
+    from azero.train.main import main_of_stages
 
-    main(EXPERIMENT)
+    main_of_stages(EXPERIMENT)

@@ -19,13 +19,45 @@ from azero.data.settings import ReplayConfig
 from azero.games.go.settings import GoConfig
 from azero.learn.settings import LearnerConfig
 from azero.match.settings import EvaluationConfig
-from azero.networks.rollout import NUM_GROUPS
-from azero.networks.settings import NetworkConfig
+from azero.networks.settings import LinearConfig, NetworkConfig
 from azero.search.settings import PuctConfig
 from azero.selfplay.settings import SelfplayConfig
 from azero.settings import Config
-from azero.train.alphago2016.value_games import ValueDataConfig
 from azero.train.settings import CheckpointConfig, RunConfig
+
+PAPER_LAST_RANDOM_MOVE, PAPER_POINTS = 450, 361
+"""AG16: U is drawn from 1 to 450 on 19x19."""
+
+
+@dataclass(frozen=True)
+class ValueDataConfig:
+    """Games of self-play for the value network (AG16 methods, 'Value network: training')."""
+
+    positions: int = 30_000_000
+    """Positions to generate, including those for validation and test (AG16: over 30 million)."""
+    last_random_move: int | None = None
+    """The largest U; None scales AG16's 450 for 19x19 by the number of points."""
+    num_games: int = 1024
+    """Games played side by side over all devices (the paper does not say)."""
+    games_per_shard: int = 8192
+    """Games per shard, a multiple of num-games. Games are sorted by U within a shard, so larger
+    shards need fewer evaluations of both policies."""
+    seed: int = 0
+    """Random seed."""
+
+    def __post_init__(self) -> None:
+        if self.num_games < 1 or self.games_per_shard % self.num_games or self.games_per_shard < 1:
+            raise ValueError(
+                f"games-per-shard = {self.games_per_shard} is not a multiple of num-games "
+                f"= {self.num_games}"
+            )
+        check_range(self, "", "last_random_move", 1)
+
+    def latest(self, num_points: int) -> int:
+        """Return the largest U on a board with this number of points."""
+        return self.last_random_move or max(
+            1, round(PAPER_LAST_RANDOM_MOVE * num_points / PAPER_POINTS)
+        )
 
 
 @dataclass(frozen=True)
@@ -236,6 +268,16 @@ OPTIONAL = ("planes", "filters", "overfitting", "second-pass", "strength", "valu
 DEFAULT = tuple(name for name in STAGES if name not in OPTIONAL)
 
 
+@dataclass(frozen=True)
+class AlphaGoExperiment:
+    """All stages of AlphaGo of 2016 as one experiment."""
+
+    name: str
+    title: str
+    """One line: what is learned, and the result."""
+    config: AlphaGoConfig
+
+
 def ordered(names: tuple[str, ...]) -> list[str]:
     """Return stages in the order in which they run, each once.
 
@@ -252,10 +294,11 @@ def stage_config(settings: AlphaGoConfig, name: str) -> Config:
     """Return the settings of the run of stage `name`: rollout, tree, policy, value or reinforce."""
     stage: StageConfig | ReinforceConfig = getattr(settings, name)
     planes = settings.policy.planes if isinstance(stage, ReinforceConfig) else stage.planes
-    turns = NETWORKS[name] not in NUM_GROUPS  # pattern indices have no symmetries
+    network = settings.network.of(NETWORKS[name])
+    turns = not isinstance(network, LinearConfig)  # pattern indices have no symmetries
     return Config(
         game=dataclasses.replace(settings.game, planes=planes),
-        network=settings.network.of(NETWORKS[name]),
+        network=network,
         # the search of a single network used as a player
         search=PuctConfig(puct_form="alphazero", random_symmetry=turns),
         selfplay=SelfplayConfig(num_games=settings.reinforce.num_games),

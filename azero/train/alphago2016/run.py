@@ -27,7 +27,13 @@ from azero.data import run_files as files
 from azero.data.rows import to_plain, write_atomically
 from azero.distributed import EXIT_INTERRUPTED
 from azero.report.stages import STAGES_FILE, read_stages, write_stages_report
-from azero.train.alphago2016.config import DEFAULT, STAGES, AlphaGoConfig, ordered
+from azero.train.alphago2016.config import (
+    DEFAULT,
+    STAGES,
+    AlphaGoConfig,
+    AlphaGoExperiment,
+    ordered,
+)
 from azero.train.alphago2016.estimate import alphago_flops
 from azero.train.alphago2016.figures import FIGURES
 from azero.train.alphago2016.lee import iterate_value_networks
@@ -56,16 +62,6 @@ _PREDICTING = ("prediction", "value-error", "planes", "filters", "overfitting", 
 
 
 @dataclass(frozen=True)
-class AlphaGoExperiment:
-    """All stages of AlphaGo of 2016 as one experiment."""
-
-    name: str
-    title: str
-    """One line: what is learned, and the result."""
-    config: AlphaGoConfig
-
-
-@dataclass(frozen=True)
 class AlphaGoArguments:
     """The command line of the stages."""
 
@@ -89,7 +85,7 @@ def load_stages(name: str) -> AlphaGoExperiment:
     return importlib.import_module(f"azero.experiments.{name}").EXPERIMENT
 
 
-def main(experiment: AlphaGoExperiment, argv: Sequence[str] | None = None) -> None:
+def start_stages(experiment: AlphaGoExperiment, argv: Sequence[str] | None = None) -> None:
     """Run `experiment` with the flags in `argv` (default: the command line) and end the process
     with its status."""
 

@@ -13,7 +13,6 @@ Every shard is a function of (seed, its number), so an interrupted stage continu
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, cast
 
 import jax
@@ -21,7 +20,6 @@ import numpy as np
 from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
-from azero.config import check_range
 from azero.data.records.policy_games import pack_decorrelated, pack_whole
 from azero.games.game import Game
 from azero.games.go.sensible import random_points, sensible_moves
@@ -30,42 +28,9 @@ from azero.search.search import SearchFn
 from azero.selfplay.policy_games import Decorrelated, make_decorrelated_games, make_tracer
 from azero.selfplay.trajectory import Games, HostArray
 from azero.settings import Config
+from azero.train.alphago2016.config import ValueDataConfig
 from azero.train.alphago2016.reinforce import go_of, make_sampling_policy
 from azero.types import PyTree
-
-PAPER_LAST_RANDOM_MOVE, PAPER_POINTS = 450, 361
-"""AG16: U is drawn from 1 to 450 on 19x19."""
-
-
-@dataclass(frozen=True)
-class ValueDataConfig:
-    """Games of self-play for the value network (AG16 methods, 'Value network: training')."""
-
-    positions: int = 30_000_000
-    """Positions to generate, including those for validation and test (AG16: over 30 million)."""
-    last_random_move: int | None = None
-    """The largest U; None scales AG16's 450 for 19x19 by the number of points."""
-    num_games: int = 1024
-    """Games played side by side over all devices (the paper does not say)."""
-    games_per_shard: int = 8192
-    """Games per shard, a multiple of num-games. Games are sorted by U within a shard, so larger
-    shards need fewer evaluations of both policies."""
-    seed: int = 0
-    """Random seed."""
-
-    def __post_init__(self) -> None:
-        if self.num_games < 1 or self.games_per_shard % self.num_games or self.games_per_shard < 1:
-            raise ValueError(
-                f"games-per-shard = {self.games_per_shard} is not a multiple of num-games "
-                f"= {self.num_games}"
-            )
-        check_range(self, "", "last_random_move", 1)
-
-    def latest(self, num_points: int) -> int:
-        """Return the largest U on a board with this number of points."""
-        return self.last_random_move or max(
-            1, round(PAPER_LAST_RANDOM_MOVE * num_points / PAPER_POINTS)
-        )
 
 
 def draw_turns(settings: ValueDataConfig, num_points: int, number: int) -> HostArray:

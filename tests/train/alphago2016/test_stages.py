@@ -37,19 +37,21 @@ from azero.train.alphago2016.config import (
     OPTIONAL,
     STAGES,
     AlphaGoConfig,
+    AlphaGoExperiment,
     ByMoveConfig,
     LeeConfig,
     MatchesConfig,
     ReinforceConfig,
     SizesConfig,
     StageConfig,
+    ValueDataConfig,
     ordered,
     stage_config,
     stage_seed,
 )
-from azero.train.alphago2016.run import AlphaGoExperiment, load_stages, parse
+from azero.train.alphago2016.run import load_stages, parse
 from azero.train.alphago2016.stages import Outcome, StageContext, make_positions
-from azero.train.alphago2016.value_games import MadeShard, ValueDataConfig
+from azero.train.alphago2016.value_games import MadeShard
 from azero.train.settings import CheckpointConfig
 
 ROOT = Path(__file__).parents[3]
@@ -332,7 +334,9 @@ def test_errors_are_lines(pretended, tmp_path, capsys):
         alphago.run(TINY, TINY.config, tmp_path / "new", None, ("planes",), quiet())
     assert not (tmp_path / "new").exists()
     with pytest.raises(SystemExit):
-        alphago.main(TINY, ["--workdir", str(tmp_path), "--config", str(tmp_path / "nothing.toml")])
+        alphago.start_stages(
+            TINY, ["--workdir", str(tmp_path), "--config", str(tmp_path / "nothing.toml")]
+        )
     assert "azero: cannot read the overlay" in capsys.readouterr().err
 
 

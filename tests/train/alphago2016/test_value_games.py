@@ -17,7 +17,8 @@ from azero.mesh import make_mesh
 from azero.networks.settings import Policy2016Config
 from azero.selfplay.policy_games import Decorrelated, Trace
 from azero.settings import Config
-from azero.train.alphago2016.value_games import SelfPlayer, ValueDataConfig, ValueGames, draw_turns
+from azero.train.alphago2016.config import ValueDataConfig
+from azero.train.alphago2016.value_games import SelfPlayer, ValueGames, draw_turns
 
 CONFIG = Config(
     game=GoConfig(size=(5,), komi=0.5, max_moves=20, planes=4),
