@@ -229,6 +229,8 @@ def test_mistakes_are_one_line(animal, go7):
             read(None)
     with pytest.raises(ValueError, match="seconds must be above 0 and finite, not nan"):
         animal.search(azero.Position.start(animal.game), seconds=float("nan"))
+    with pytest.raises(ValueError, match="visits must be an integer above 0, not '10'"):
+        animal.search(azero.Position.start(animal.game), visits="10")
     with pytest.raises(ValueError, match=r"'K10' is not a legal move here .move 1 of the game"):
         azero.Position.from_moves(go7.game, "K10")
     with pytest.raises(ValueError, match="'chess' is not the name of a setting"):

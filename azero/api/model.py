@@ -179,7 +179,7 @@ class Model:
         if visits is None and seconds is None:
             return Limits(visits=VISITS if self._spec.visits is None else self._spec.visits)
         if visits is not None and (not isinstance(visits, numbers.Integral) or visits <= 0):
-            raise ValueError(f"visits must be an integer above 0, not {visits}")
+            raise ValueError(f"visits must be an integer above 0, not {visits!r}")
         if seconds is not None and not 0 < seconds < math.inf:
             raise ValueError(f"seconds must be above 0 and finite, not {seconds}")
         return Limits(visits=visits, seconds=seconds)
