@@ -72,7 +72,8 @@ def run_with(changes: dict[str, str], program: list[str]) -> tuple[int, str]:
 def test_devices_that_jax_cannot_start_are_one_line(changes, message, tmp_path) -> None:
     changes = {"JAX_PLATFORMS": "cpu"} | changes
     experiment = ["-m", "azero.experiments.tictactoe", "--workdir", str(tmp_path / "run")]
-    for program in (experiment, ["-m", "azero", "doctor", "tictactoe"]):
+    stages = ["-m", "azero.experiments.alphago9", "--workdir", str(tmp_path / "stages")]
+    for program in (experiment, stages, ["-m", "azero", "doctor", "tictactoe"]):
         status, printed = run_with(changes, program)
         assert status == 2 and printed.startswith("azero: ") and message in printed
         assert "\n" not in printed
