@@ -411,7 +411,7 @@ class TreePlayer:
             visits=root.total_visits,
             playouts=root.total_visits - first_visits,
             raw_value=value if math.isnan(raw_value) else raw_value,
-            raw_policy=whole.evaluation.policy(self.game.num_actions),
+            raw_policy=self.evaluator.own_policy(whole.evaluation.policy(self.game.num_actions)),
             seconds=time.perf_counter() - began,
             depth=tree.sum_depths / max(1, tree.num_descents),
             deepest=tree.deepest,

@@ -75,6 +75,24 @@ def test_it_plays_the_win():
     assert analysis.moves[0].action == 2 and analysis.value > 0.5, "and found by the search, too"
 
 
+def test_the_policy_it_reports_is_the_networks_own():
+    """Figure 5d of the paper, KataGo's protocol and the page in the browser show it; the search
+    begins with p ** beta."""
+
+    def lopsided(positions):
+        odds = np.stack([position.legal * np.arange(1.0, 10.0) for position in positions])
+        policies = (odds / odds.sum(axis=1, keepdims=True)).astype(np.float32)
+        return policies, np.zeros(len(positions), np.float32)
+
+    player = make_player(policy=lopsided)
+    for moves in ((), (8, 7)):  # the second time the tree is kept
+        position = position_after(*moves)
+        analysis = player.think(position, Limits(playouts=200))
+        own, _ = player.evaluate(position)
+        np.testing.assert_allclose(analysis.raw_policy, own, rtol=1e-5)
+        assert analysis.moves[0].prior != pytest.approx(own[analysis.moves[0].action])
+
+
 def test_it_passes_after_a_pass_that_leaves_it_the_winner_and_only_then():
     game, last = Go(size=5, komi=0.5), 25
     blacks = [move for point in (2, 7, 12, 17, 22) for move in (point, last)]

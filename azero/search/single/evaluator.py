@@ -169,6 +169,10 @@ class Evaluator:
         policy, actions = policies.mean(axis=0), np.flatnonzero(legal)
         return Evaluation.ordered(actions, policy[actions], float(values.mean()), policy.size)
 
+    def own_policy(self, priors: np.ndarray) -> np.ndarray:
+        """Return the priors."""
+        return priors
+
     def warm_up_in_steps(self, position: PackedPosition) -> Iterator[int]:
         """Compile the leaf for its batch sizes, one a step, the smallest first; yield each.
 

@@ -89,6 +89,10 @@ class LeafEvaluator(Protocol):
         evaluator."""
         ...
 
+    def own_policy(self, priors: np.ndarray) -> np.ndarray:
+        """Return the policy float32[A] whose priors float32[A] an open node has."""
+        ...
+
     def warm_up_in_steps(self, position: PackedPosition) -> Iterator[int]:
         """Compile for positions like this one; yield each time how many may be evaluated
         together."""

@@ -130,6 +130,12 @@ class MixedEvaluator(NamedTuple):
         policy = policies[0]
         return Evaluation.ordered(legal, policy[legal], float(values[0]), policy.size)
 
+    def own_policy(self, priors: np.ndarray) -> np.ndarray:
+        """Return the policy network's policy, which beta has not softened; the priors themselves
+        with a beta of 0."""
+        beta = self.settings.beta
+        return _soften(priors, 1.0 / beta).astype(np.float32) if beta else priors
+
     def warm_up_in_steps(self, position: PackedPosition) -> Iterator[int]:
         """Compile everything, all in one step."""
         self.rollout([position])()
