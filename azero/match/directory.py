@@ -155,7 +155,8 @@ class MatchDirectory:
             )
             if differences and self.games:
                 raise ValueError(
-                    f"{path} holds another match ({differences}); choose another directory"
+                    f"{path} holds another match ({differences}); choose another directory, or "
+                    "remove this one"
                 )
             if not differences:
                 self.players = facts["players"]
