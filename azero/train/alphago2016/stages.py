@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +16,16 @@ from rich.console import Console
 
 from azero import mesh as mesh_lib
 from azero.checkpoint import load_variables
+from azero.checkpoint.record import format_changes
+from azero.config import to_dict
 from azero.console.progress import Progress
 from azero.console.tables import count_of, format_count
 from azero.data.records.dataset import DATASET, Dataset
 from azero.data.records.filters import SPLITS, Filters, Fractions
 from azero.data.records.importing import run_import
 from azero.data.records.requests import ImportRequest
-from azero.data.rows import read_rows
-from azero.data.run_files import METRICS
+from azero.data.rows import read_rows, write_atomically
+from azero.data.run_files import METRICS, read_json
 from azero.distributed import EXIT_INTERRUPTED
 from azero.report.paper import Comparison, claim
 from azero.report.plots import Chart
@@ -30,13 +33,20 @@ from azero.selfplay.trajectory import select_games
 from azero.settings import Config
 from azero.train.alphago2016.config import AlphaGoConfig, stage_config, stage_seed
 from azero.train.alphago2016.reinforce_run import make_reinforce_stage
-from azero.train.alphago2016.value_games import MadeShard, SelfPlayer, ValueGames
+from azero.train.alphago2016.value_games import (
+    MadeShard,
+    SelfPlayer,
+    ValueDataConfig,
+    ValueGames,
+)
 from azero.train.driver import run_stage
 from azero.train.stopping import stop_on_signals
 from azero.train.supervised_run import make_supervised_stage
 
 RECORDS = "data"
 """Directory of the imported records inside the working directory."""
+MADE_WITH = "made_with.json"
+"""In a data set of self-play: the settings of its first games."""
 _SPLIT_EVERY = 20
 """One in this many self-play games goes to the test split, and one to validation."""
 
@@ -170,6 +180,7 @@ def make_positions(
         maker.rows_per_position,
     )
     total, positions = settings.positions, _positions_in(dataset)
+    _note_settings(settings, directory, positions, context.console)
     number, played = len(dataset.shards("train")), 0
     with (
         stop_on_signals(directory) as stop,
@@ -193,6 +204,22 @@ def make_positions(
     return Outcome(
         rows=[claim(stage, f"{format_count(positions)} positions of {format_count(games)} games")]
     )
+
+
+def _note_settings(
+    settings: ValueDataConfig, directory: Path, positions: int, console: Console
+) -> None:
+    """Keep the settings of a data set's first games; print how those of now differ."""
+    facts = {name: value for name, value in to_dict(settings).items() if name != "positions"}
+    if not positions:
+        write_atomically(directory / MADE_WITH, json.dumps(facts, indent=2) + "\n")
+    changes = format_changes(
+        read_json(directory / MADE_WITH, advice=""), facts, "{name} = {before} there, {now} now"
+    )
+    if changes:
+        text = f"{directory} has {count_of(positions, 'position')} of other settings"
+        listed = "; ".join(changes.values())
+        console.print(f"{text}, which are kept: {listed}", style="yellow", soft_wrap=True)
 
 
 def _positions_in(dataset: Dataset) -> int:

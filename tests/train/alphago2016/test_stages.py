@@ -444,6 +444,24 @@ def test_positions_that_are_cut_off_say_how_many_are_kept(monkeypatch, tmp_path)
     ]
 
 
+def test_positions_of_other_settings_are_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(alphago_stages, "ValueGames", Shards)
+    monkeypatch.setattr(alphago_stages, "load_variables", lambda directory: (None, None))
+    printed = []
+    for changes in ({}, {"positions": 34}, {"last_random_move": 3}):
+        made = dataclasses.replace(TINY.config.value_data, **changes)
+        console = quiet()
+        settings = dataclasses.replace(TINY.config, value_data=made)
+        make_positions(StageContext("alphago9", settings, tmp_path, None, console))
+        printed.append(console.file.getvalue())
+    assert "other settings" not in printed[0] + printed[1]
+    place = tmp_path / "value-data"
+    assert (
+        f"{place} has 36 positions of other settings, which are kept: "
+        "last-random-move = 10 there, 3 now" in printed[2]
+    )
+
+
 def test_a_directory_of_stages_is_a_player(tmp_path):
     for part in ("policy", "value", "rollout"):
         (tmp_path / "alpha" / part).mkdir(parents=True)
