@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Iterable
 from typing import Any, get_args
 
 import jax
@@ -93,7 +94,7 @@ def search_settings(config: Config, search: str, constants: Constants = ()) -> S
     of ENGINE, with `constants` in place of theirs.
 
     Raises:
-      ValueError: the search has no such constant, or the value is out of range.
+      ValueError: no such constant has an effect on the search, or the value is out of range.
     """
     settings = match_settings(config)
     if search == ENGINE:
@@ -105,16 +106,37 @@ def search_settings(config: Config, search: str, constants: Constants = ()) -> S
     elif search not in (TRAINED, rule_name(settings)):
         published = {"puct_form": search, "first_play": "form", "variance_scale": 0.0}
         settings = settings.as_kind("puct").without_noise().replace(**published)
-    others = (*TREE_CONSTANTS, *TIME_CONSTANTS)
-    given = {name: value for name, value in constants if name not in others}
-    if unknown := [name for name in given if not hasattr(settings, name)]:
-        known = [name for name in CONSTANTS if hasattr(settings, name)]
+    given = {name: value for name, value in constants if name not in TIME_CONSTANTS}
+    known = [name for name in CONSTANTS if _has_effect(settings, name, given)]
+    known += TREE_CONSTANTS if search == ENGINE else ()
+    if unknown := [name for name in given if name not in known]:
         raise ValueError(
             f"{unknown[0].replace('_', '-')} is not a setting of the search {search}; it has "
             f"{', '.join(known).replace('_', '-')}"
         )
-    whole = {name: int(value) for name, value in given.items() if name in WHOLE_CONSTANTS}
-    return settings.replace(**{**given, **whole})
+    changes = {
+        name: int(value) if name in WHOLE_CONSTANTS else value
+        for name, value in given.items()
+        if name not in TREE_CONSTANTS
+    }
+    return settings.replace(**changes)
+
+
+def _has_effect(settings: SearchConfig, name: str, given: Iterable[str]) -> bool:
+    """Return whether a search depends on the constant `name`, if the constants `given` are set."""
+    if not isinstance(settings, PuctConfig):
+        return hasattr(settings, name)
+    grows = settings.puct_form == "alphazero"
+    varies = settings.variance_scale > 0.0 or "variance_scale" in given
+    conditions = {
+        "c_puct": not grows,
+        "pb_c_base": grows,
+        "pb_c_init": grows,
+        "first_play_reduction": settings.first_play == "reduced",
+        "stdev_prior": varies,
+        "stdev_prior_weight": varies,
+    }
+    return hasattr(settings, name) and conditions.get(name, True)
 
 
 def tree_settings(
@@ -134,8 +156,6 @@ def tree_settings(
         overlaps = jax.default_backend() != "cpu" and tree.get("virtual_loss", 0) <= 1
         rule = rule_of(settings, num_actions)
         return TreeSettings(rule=rule, symmetry=symmetry, overlaps=overlaps, **tree)
-    if tree:
-        raise ValueError(f"{', '.join(tree).replace('_', '-')} is a setting of search=engine only")
     rule = rule_of(settings, num_actions)
     return TreeSettings(
         # The considered moves have subtrees of their own.

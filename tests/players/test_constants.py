@@ -19,11 +19,9 @@ def test_the_engine_search_is_one_of_settings():
 
 
 def test_a_name_says_the_settings_and_the_search_has_them():
-    spec = parse_player(
-        "random-net:go5?visits=8&search=alphazero&pb-c-init=2&first_play_reduction=0"
-    )
-    assert spec.constants == (("first_play_reduction", 0.0), ("pb_c_init", 2.0))
-    assert "pb-c-init 2" in spec.name and "first-play-reduction 0" in spec.name
+    spec = parse_player("random-net:go5?visits=8&search=alphazero&pb-c-init=2&variance_scale=0")
+    assert spec.constants == (("pb_c_init", 2.0), ("variance_scale", 0.0))
+    assert "pb-c-init 2" in spec.name and "variance-scale 0" in spec.name
     settings = search_settings(CONFIG, "alphazero", spec.constants)
     assert settings.pb_c_init == 2.0 and settings.num_simulations
     gumbel = parse_player("random-net:go5?search=gumbel&max-considered=4")
@@ -40,6 +38,17 @@ def test_a_name_says_the_settings_and_the_search_has_them():
             "c-visit is not a setting of the search engine; it has .*pb-c-init",
         ),
         ("search=gumbel&pb-c-init=1", "pb-c-init is not a setting of the search gumbel"),
+        (
+            "search=engine&c-puct=3",
+            "c-puct is not a setting of the search engine; it has pb-c-base",
+        ),
+        (
+            "search=alphago_zero&pb-c-init=1",
+            "pb-c-init is not a setting of the search alphago_zero",
+        ),
+        ("search=alphazero&first-play-reduction=0.5", "first-play-reduction is not a setting"),
+        ("search=engine&stdev-prior=0.5", "stdev-prior is not a setting"),
+        ("search=gumbel&batch=4", "batch is not a setting of the search gumbel"),
         ("search=engine&batch=1.5", "batch=1.5 .* is not a whole number"),
         ("search=engine&pb-c-init=x", "pb-c-init=x .* is not a number"),
         ("search=engine&pb-c-init=-1", "pb-c-init"),
@@ -49,3 +58,8 @@ def test_a_name_says_the_settings_and_the_search_has_them():
 def test_what_a_search_does_not_have_is_named(query, message):
     with pytest.raises(ValueError, match=message):
         with_search(parse_player(f"random-net:go5?{query}"), CONFIG, "engine")
+
+
+def test_variance_has_settings_where_it_is_given():
+    constants = (("stdev_prior", 0.5), ("variance_scale", 0.0))
+    assert search_settings(CONFIG, "engine", constants).stdev_prior == 0.5
