@@ -135,6 +135,8 @@ class WebGame:
         """
         if not 0 <= ply <= len(self.line):
             raise ValueError(f"this game has {len(self.line)} moves; there is no move {ply}")
+        if self.ply > ply:
+            self.settings.take_back()
         while self.ply > ply:
             self.adapter.undo()
         while self.ply < ply:
@@ -158,6 +160,7 @@ class WebGame:
         if self.ply == len(self.line):
             self._resigned = None
             self._ending = self.outcome
+            self.settings.take_back()
 
     def text(self, players: tuple[str, str]) -> str:
         """Return the whole line as a record; `players` are the names of a game without any.

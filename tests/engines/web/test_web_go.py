@@ -144,6 +144,24 @@ def test_a_resignation_alone_is_taken_back(visitor) -> None:
     assert len(visitor.game["line"]) == 3
 
 
+def test_moves_that_were_taken_back_do_not_count_towards_resigning(server, visitor) -> None:
+    server.service.game(visitor.game["id"]).settings.resign_threshold = 1.0  # all is hopeless
+
+    def resigns() -> bool:
+        visitor.game |= dict(visitor.events("think", visits=2, plays=True))["game"]
+        return visitor.game["resigned"]
+
+    for _ in range(4):
+        assert not resigns()
+        visitor.post("goto", ply=0).raise_for_status()
+    for _ in range(2):
+        assert not resigns()
+        visitor.play("pass")
+    assert resigns()
+    visitor.post("unresign").raise_for_status()
+    assert not resigns()
+
+
 def test_a_page_that_is_loaded_during_a_review_gets_the_current_position(visitor) -> None:
     visitor.play("C3", "C4", "B3", "B4")
     events = visitor.stream("review", visits=2_000)
