@@ -65,9 +65,11 @@ class Guard:
             return
         if given is not None:
             # The token would stay in the browser's history.
-            cookie = f"{COOKIE}={quote(given, safe='')}; Path=/; HttpOnly; SameSite=Strict"
+            cookie = f"{_cookie_name(scope)}={quote(given, safe='')}"
             redirect = RedirectResponse(
-                "/" + scope["path"].lstrip("/"), 303, {"set-cookie": cookie}
+                "/" + scope["path"].lstrip("/"),
+                303,
+                {"set-cookie": f"{cookie}; Path=/; HttpOnly; SameSite=Strict"},
             )
             await redirect(scope, receive, send_with_headers)
             return
@@ -94,7 +96,7 @@ class Guard:
         if scope["method"] == "GET" and self._is_token(in_address[0]):
             return in_address[0]
         bearer = headers.get("authorization", "").removeprefix("Bearer ")
-        if self._is_token(bearer) or self._is_token(_cookie(headers.get("cookie", ""))):
+        if self._is_token(bearer) or self._is_token(_cookie(headers, _cookie_name(scope))):
             return None
         raise Refusal(401, "open the address with the token that azero web has printed")
 
@@ -111,9 +113,15 @@ def _name(host: str) -> str:
         return ""
 
 
-def _cookie(header: str) -> str:
+def _cookie_name(scope: Scope) -> str:
+    """Return the cookie's name, which has the server's port: a browser sends the cookies of one
+    server to all servers of the machine."""
+    return f"{COOKIE}_{scope['server'][1]}"
+
+
+def _cookie(headers: Headers, name: str) -> str:
     try:
-        morsel = SimpleCookie(header).get(COOKIE)
+        morsel = SimpleCookie(headers.get("cookie", "")).get(name)
     except CookieError:
         return ""
     return "" if morsel is None else unquote(morsel.value)

@@ -101,7 +101,7 @@ def test_with_a_token_nobody_gets_in_without_it() -> None:
         for path in ("/", "/api/server", "/static/main.js", "/?token=wrong", "/?token="):
             answer = httpx.get(server.url + path, headers={"host": "any.example"})
             assert answer.status_code == 401 and "token" in answer.json()["error"]
-        cookies = {"azero_token": "wrong"}
+        cookies = {f"azero_token_{server.port}": "wrong"}
         assert httpx.get(server.url, cookies=cookies).status_code == 401
         bearer = {"authorization": f"Bearer {TOKEN}"}
         assert httpx.get(f"{server.url}/api/server", headers=bearer).status_code == 200
@@ -113,6 +113,18 @@ def test_with_a_token_nobody_gets_in_without_it() -> None:
             assert browser.get("/").status_code == 200
             elsewhere = browser.get(f"{server.url}//evil.example/", params={"token": TOKEN})
             assert elsewhere.headers["location"] == "/evil.example/"
+
+
+def test_servers_on_one_machine_do_not_lock_out_each_others_visitors() -> None:
+    tokens = (TOKEN, TOKEN[::-1])
+    with (
+        running([GO5], LIMITS, tokens[0]) as one,
+        running([GO5], LIMITS, tokens[1]) as two,
+        httpx.Client() as browser,  # whose cookies are of the machine, whatever the port
+    ):
+        for server, token in zip((one, two), tokens, strict=True):
+            browser.get(server.url, params={"token": token})
+        assert [browser.get(server.url).status_code for server in (one, two)] == [200, 200]
 
 
 def test_a_token_of_any_characters_opens_the_printed_address() -> None:
