@@ -343,6 +343,50 @@ def test_a_new_game_that_is_refused_leaves_the_game_in_progress_alone(person) ->
     person.problems.clear()  # the browser's own notes of the refusals
 
 
+def lose(page, pattern: str) -> None:
+    """Lose the next request that matches, as a connection that breaks does."""
+    page.route(pattern, lambda route: route.abort("connectionreset"), times=1)
+
+
+@pytest.mark.parametrize("request_", ["think", "goto"])
+def test_the_network_answers_although_a_connection_broke_while_it_thought(person, request_) -> None:
+    page = person.page
+    person.new_game(GO, visits=400)
+    lose(page, f"**/{request_}")
+    person.click_square("C3")
+    page.wait_for_selector("#ply:has-text('1')")
+    if request_ == "goto":
+        page.click("#undo")  # ends the search, and is lost
+    page.wait_for_selector("#ply:has-text('2')")
+    person.problems.clear()  # the browser's own notes of the lost requests
+
+
+def test_a_page_that_is_loaded_over_a_bad_connection_finds_its_game(person) -> None:
+    page = person.page
+    person.new_game(GO, human="both")
+    person.click_square("C3")
+    page.wait_for_selector("#ply:has-text('1')")
+    lose(page, "**/api/games/*")
+    page.reload()
+    page.wait_for_selector("#board rect[aria-label='C3, black stone']", state="attached")
+    person.problems.clear()
+
+
+def test_a_game_in_progress_is_found_again_after_a_new_game_that_is_not_there(person) -> None:
+    page = person.page
+    person.new_game(GO, human="both")
+    person.click_square("C3")
+    page.wait_for_selector("#ply:has-text('1')")
+    refusal = {"status": 404, "json": {"error": "runs/go9 has no checkpoint 3"}}
+    page.route("**/api/games", lambda route: route.fulfill(**refusal), times=1)
+    page.click("#new")
+    page.click("#new-dialog button.primary")
+    page.wait_for_selector("#message.error")
+    page.reload()
+    page.wait_for_selector("#board rect[aria-label='C3, black stone']", state="attached")
+    person.problems.clear()
+
+
 def test_the_next_new_game_offers_the_limit_of_the_last_one(person) -> None:
     page = person.page
     person.new_game(TICTACTOE, visits=1)

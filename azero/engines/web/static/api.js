@@ -15,28 +15,28 @@ async function failed(response) {
   return new ServerError(message, response.status);
 }
 
+// Throws why there is no answer, or no more of it; status 0 is a lost connection.
+function lost(error) {
+  if (error?.name === "AbortError") throw error;
+  throw new ServerError("the server cannot be reached; is azero web still running?", 0);
+}
+
 async function request(path, options) {
-  let response;
-  try {
-    response = await fetch(path, options);
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new ServerError("the server cannot be reached; is azero web still running?", 0);
-  }
+  const response = await fetch(path, options).catch(lost);
   if (!response.ok) throw await failed(response);
   return response;
 }
 
 export async function get(path) {
-  return (await request(path)).json();
+  return (await request(path)).json().catch(lost);
 }
 
 export async function post(path, fields, signal) {
-  return (await request(path, { method: "POST", body: JSON.stringify(fields), signal })).json();
+  return (await request(path, { method: "POST", body: JSON.stringify(fields), signal })).json().catch(lost);
 }
 
 export async function upload(path, file) {
-  return (await request(path, { method: "POST", body: file })).json();
+  return (await request(path, { method: "POST", body: file })).json().catch(lost);
 }
 
 // Calls `on(kind, data)` for every event of a search, until it ends or `signal` is aborted.
@@ -45,8 +45,8 @@ export async function events(path, fields, signal, on) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
+    const { done, value } = await reader.read().catch(lost);
+    if (done) lost();
     text += value;
     const parts = text.split("\n\n");
     text = parts.pop();

@@ -27,6 +27,7 @@ const state = {
   isStarting: false, // a new game is on its way
   shownLine: null, // index of the line that is looked at
   problem: "", // what went wrong with the last request
+  isCut: false, // the last request was lost with the connection
 };
 
 const board = new Board(byId("board"), {
@@ -157,12 +158,13 @@ function hoverMove(square) {
 async function attempt(work) {
   state.isBusy = true;
   state.problem = "";
+  state.isCut = false;
   showTurn();
   try {
     return await work();
   } catch (error) {
-    if (error.status === 404 && state.game) sessionStorage.removeItem("azero-game");
     if (error.status === 409) showGame(await get(`/api/games/${state.game.id}`).catch(() => state.game));
+    state.isCut = error.status === 0;
     fail(error.message);
     return null;
   } finally {
@@ -183,8 +185,9 @@ async function change(what, fields, answers = false) {
   if (state.isBusy) return;
   stopSearch();
   const game = await attempt(() => post(`/api/games/${state.game.id}/${what}`, fields));
-  if (game) showGame(game);
-  proceed(answers && game !== null);
+  if (!game) { goOn(); return; }
+  showGame(game);
+  proceed(answers);
 }
 
 const goTo = (ply) => {
@@ -235,6 +238,7 @@ async function search(kind, path, fields) {
   const controller = new AbortController();
   state.search = controller;
   state.searchKind = kind;
+  state.isCut = false;
   render();
   const isCurrent = () => state.search === controller;
   let played = false;
@@ -245,7 +249,10 @@ async function search(kind, path, fields) {
       receive(what, data);
     });
   } catch (error) {
-    if (error.name !== "AbortError" && isCurrent()) fail(error.message);
+    if (error.name !== "AbortError" && isCurrent()) {
+      state.isCut = error.status === 0;
+      fail(error.message);
+    }
   }
   if (!isCurrent()) return;
   state.search = null;
@@ -386,6 +393,7 @@ async function follow() {
       if (isFirst) await begin();
       const known = server.networks.find(({ key }) => key === (state.game?.network ?? "0"));
       if (known?.state === "failed") fail(known.problem);
+      if (state.isCut && !state.isBusy && !state.search) await catchUp();
       if (!state.search) showReady();
       if (known?.state !== "compiling") { setTimeout(follow, 10 * POLL_MS); return; }
     }
@@ -396,11 +404,24 @@ async function follow() {
   setTimeout(follow, POLL_MS);
 }
 
+// Goes on where the connection was lost: the server may have carried out what was asked of it.
+async function catchUp() {
+  if (!state.game) return begin();
+  const game = await attempt(() => get(`/api/games/${state.game.id}`));
+  if (!game) return null;
+  showGame(game);
+  return goOn();
+}
+
 // Goes on with the game of this tab, or begins one.
 async function begin() {
   const kept = JSON.parse(sessionStorage.getItem("azero-game") ?? "null");
   if (kept) {
-    const game = await get(`/api/games/${kept.id}`).catch(() => null);
+    const game = await get(`/api/games/${kept.id}`).catch((error) => {
+      if (error.status === 404) return null;
+      state.server = null;
+      throw error;
+    });
     if (game) {
       state.wishes = kept.wishes;
       byId("analyse").checked = kept.analyses;
