@@ -6,6 +6,7 @@ Nothing here loads JAX, so that the page is served at once.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import threading
@@ -237,7 +238,8 @@ class Application:
         loop, stop = asyncio.get_running_loop(), threading.Event()
 
         def send(event: tuple[str, dict[str, Any]] | None) -> None:
-            loop.call_soon_threadsafe(events.put_nowait, event)
+            with contextlib.suppress(RuntimeError):  # the loop has ended with the server
+                loop.call_soon_threadsafe(events.put_nowait, event)
 
         def run() -> None:
             try:

@@ -8,11 +8,14 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+END_SECONDS = 0.3
+"""Time for responses in progress when the server ends; our choice."""
+
 
 class Connection(H11Protocol):
     """A connection that is closed if the head of a request does not arrive in time, so that clients
-    that send nothing do not use up all connections. uvicorn itself limits only the time between a
-    response and the next request."""
+    that send nothing do not use up all connections, and when the server ends. uvicorn itself limits
+    only the time between a response and the next request, and at its end waits for responses."""
 
     def __init__(self, *arguments: Any, seconds: float, **settings: Any) -> None:
         """Handle a connection that may take `seconds` to send the head of a request."""
@@ -34,6 +37,12 @@ class Connection(H11Protocol):
         """Wait no longer."""
         self._stop()
         super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """Close the connection soon, whatever is in progress, as if the visitor had gone: searches
+        go on for long, and some clients never read what they asked for."""
+        super().shutdown()
+        self.loop.call_later(END_SECONDS, self.transport.abort)
 
     def _watch(self) -> None:
         if self.conn.their_state is not h11.IDLE:

@@ -175,19 +175,42 @@ def test_the_page_is_there_before_jax_is_loaded() -> None:
 
 @pytest.mark.parametrize("seconds", [0.0, 4.0])
 def test_ctrl_c_ends_the_server_quietly_whatever_it_does(seconds) -> None:
-    command = [sys.executable, "-m", "azero", "web", GO5, "--port", "0", "--no-browser"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as server:
-        assert "http://127.0.0.1:" in server.stdout.readline()
+    with _serving() as (server, _):
         time.sleep(seconds)  # it is loading JAX, compiling, or done
-        server.send_signal(signal.SIGINT)
+        _end_quietly(server)
+
+
+def test_ctrl_c_ends_the_server_quietly_while_visitors_think() -> None:
+    with _serving() as (server, url):
+        while httpx.get(f"{url}/api/server").json()["state"] != "ready":
+            time.sleep(0.1)
+        with Visitor(url) as one, Visitor(url) as two:
+            streams = [visitor.stream("think", ownership=True) for visitor in (one, two)]
+            for events in streams:
+                while next(events)[0] != "analysis":
+                    pass
+            _end_quietly(server)
+
+
+@contextlib.contextmanager
+def _serving():
+    """Serve in a process of its own; the process and the address."""
+    command = [sys.executable, "-m", "azero", "web", GO5, "--port", "0", "--no-browser"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as server:
+        line = server.stdout.readline()
+        assert "http://127.0.0.1:" in line
         try:
-            _, errors = server.communicate(timeout=60)
+            yield server, line.split()[2].rstrip("/")
         finally:
             server.kill()  # or the test would wait for ever
+
+
+def _end_quietly(server: subprocess.Popen) -> None:
+    server.send_signal(signal.SIGINT)
+    _, errors = server.communicate(timeout=60)
     assert server.returncode == 0
-    assert "terminate" not in errors and "Traceback" not in errors
+    assert "terminate" not in errors and "Traceback" not in errors and "ERROR" not in errors
 
 
 def _hostile(seed: int, game: str) -> tuple[str, str, bytes, dict[str, str]]:
