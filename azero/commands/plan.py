@@ -59,8 +59,8 @@ class PlanArguments:
     """Overlay for a machine or a budget, a TOML file with only the keys that differ (see configs/).
     Of several, later ones win."""
     fit: bool = False
-    """Choose the largest learner.batch-size (up to the experiment's) and selfplay.search-batch that
-    fit, powers of two."""
+    """Choose the largest learner.batch-size (up to the experiment's) and selfplay.search-batch, or
+    selfplay.num-games where trees are kept, that fit, powers of two."""
     price: float | None = None
     """Price of a chip in dollars per hour."""
     efficiency: float = 0.5

@@ -176,7 +176,8 @@ class GumbelConfig(SearchConfig):
     name: Literal["gumbel"] = "gumbel"
     """Which search: Gumbel AlphaZero."""
     max_considered: int = 16
-    """Actions drawn without replacement at the root (GUM: 16)."""
+    """Actions drawn without replacement at the root (GUM: 16). A position with fewer legal moves
+    gets fewer simulations than num_simulations, except by mctx."""
     gumbel_scale: float = 1.0
     """Scale of the Gumbel noise at the root (GUM: 1 in self-play, 0 in evaluation)."""
     c_visit: float = 50.0
