@@ -231,7 +231,8 @@ class Application:
 
     def _stream(self, game: WebGame, work: Work) -> Response:
         """Respond with the events of a search, which stops when the page disconnects."""
-        self._ready().use(game.network)
+        service = self._ready()
+        service.use(game.network)
         if not self._room.acquire(blocking=False):
             raise Refusal(503, "too many searches at once; try again in a moment")
         events: asyncio.Queue[tuple[str, dict[str, Any]] | None] = asyncio.Queue()
@@ -250,6 +251,7 @@ class Application:
                 _log.exception("a search failed")
                 send(("error", {"error": "the search failed; the server's log says why"}))
             finally:
+                service.use(game.network)  # it may have been unloaded and loaded again meanwhile
                 self._room.release()
                 send(None)
 

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from web_server import GO5
+from web_server import GO5, TICTACTOE, Visitor, running
 
 from azero.engines.web import networks
 from azero.engines.web.limits import WebLimits
@@ -136,6 +136,18 @@ def test_networks_beyond_the_limit_are_unloaded_and_come_back() -> None:
     assert second.state == "compiling" and second._loading is None
     analysis = game.session.think(game.position, Limits(visits=8))
     assert analysis.visits >= 8 and first.state == "ready"
+
+
+def test_a_network_that_was_unloaded_during_a_search_counts_again_after_it() -> None:
+    with running((GO5, TICTACTOE), WebLimits(networks=1)) as server:
+        with Visitor(server.url) as reviewer, Visitor(server.url, network="1") as other:
+            reviewer.play("C3", "C4", "B3", "B4")
+            review = reviewer.stream("review", visits=500)
+            next(review)
+            other.events("think", visits=2)
+            assert list(review)[-1][0] == "end"
+        networks = server.service._networks.values()
+        assert [network._loading is not None for network in networks] == [True, False]
 
 
 def test_a_network_that_is_unloaded_while_it_compiles_is_not_kept(monkeypatch) -> None:
