@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from azero.data.rows import Row
 from azero.data.run_files import RunData, StoredGame, load_run
 from azero.engines.web.guard import Refusal
 from azero.engines.web.records import Record
@@ -31,7 +33,7 @@ def describe_run(workdir: Path) -> dict[str, Any]:
         "status": status(data),
         "iteration": data.metrics[-1]["iteration"] if data.metrics else 0,
         "numbers": summary_numbers(data),
-        "charts": _charts(workdir, len(data.metrics), len(data.events)),
+        "charts": _charts(workdir, _stamp(data.metrics), _stamp(data.events)),
         "games": [
             {
                 "iteration": iteration,
@@ -45,8 +47,14 @@ def describe_run(workdir: Path) -> dict[str, Any]:
     }
 
 
+def _stamp(rows: Sequence[Row]) -> tuple[int, float | None]:
+    """Return what differs after new rows: their number and the time of the last one, which a run
+    that was resumed or begun again writes anew."""
+    return len(rows), rows[-1].get("time") if rows else None
+
+
 @functools.lru_cache(maxsize=4)
-def _charts(workdir: Path, num_metrics: int, num_events: int) -> list[str]:
+def _charts(workdir: Path, *stamps: tuple[int, float | None]) -> list[str]:
     """Draw the charts; they stay the same until there are new rows."""
     data = load_run(workdir)
     return [

@@ -62,6 +62,16 @@ def test_new_rows_are_seen_and_old_charts_are_drawn_once(workdir, monkeypatch) -
     assert after["iteration"] == 4 and after["charts"] != before["charts"] and len(drawn) == 2
 
 
+def test_the_charts_are_those_of_a_run_that_was_begun_again(workdir) -> None:
+    charts = []
+    for loss in (3.0, 2.0):
+        (workdir / "metrics.jsonl").unlink()
+        for iteration in (1, 2, 3):
+            append(workdir, time=iteration - loss, iteration=iteration, policy_loss=loss)
+        charts.append(runs.describe_run(workdir)["charts"])
+    assert charts[0] != charts[1]
+
+
 def test_a_game_of_the_run_is_opened_on_the_board(workdir, monkeypatch) -> None:
     monkeypatch.setattr(Network, "begin", lambda network: None)  # nobody thinks here
     service = Service([GO5])
