@@ -185,9 +185,11 @@ async function change(what, fields, answers = false) {
   if (state.isBusy) return;
   stopSearch();
   const game = await attempt(() => post(`/api/games/${state.game.id}/${what}`, fields));
-  if (!game) { goOn(); return; }
-  showGame(game);
-  proceed(answers);
+  if (game) {
+    showGame(game);
+    proceed(answers);
+  } else if (state.isCut) render();  // the network may have played meanwhile: see catchUp
+  else goOn();
 }
 
 const goTo = (ply) => {
