@@ -291,6 +291,16 @@ def test_positions_come_from_sgf(tmp_path):
         azero.Position.from_sgf("(nothing)")
 
 
+@pytest.mark.parametrize(
+    ("moves", "num_stones", "side"),
+    [(0, 0, "Black"), (1, 1, "Black"), (2, 2, "White"), (3, 3, "Black"), (None, 4, "White")],
+)
+def test_positions_between_handicap_stones_that_are_moves(moves, num_stones, side):
+    position = azero.Position.from_sgf("(;SZ[9]HA[2];B[cc];B[gg];W[ee];B[ef])", moves)
+    assert abs(position.game.board(position.state)).sum() == num_stones
+    assert position.side == side
+
+
 def test_positions_come_from_fen_and_sfen():
     chess = azero.Position.from_fen(START, "e2e4 c7c5")
     assert chess.side == "White" and "g1f3" in chess.legal_moves()

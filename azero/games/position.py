@@ -112,7 +112,12 @@ class Position:
         position, played, num_handicap = start_of_record(record, cast(Go, game))
         if moves is not None and not 0 <= moves <= len(record.moves):
             raise ValueError(f"{record.name} has {len(record.moves)} moves, not {moves}")
-        last = len(played) if moves is None else max(0, moves - num_handicap)
+        if moves is not None and moves < num_handicap:  # the other stones are not on the board yet
+            placed = [action for _, action in record.moves[:moves]]
+            black = (*record.black_points, *placed)
+            record = dataclasses.replace(record, black_points=black, moves=(), to_play=0)
+            return start_of_record(record, cast(Go, game))[0]
+        last = len(played) if moves is None else moves - num_handicap
         for number, (colour, action) in enumerate(played[:last], num_handicap + 1):
             if problem := objection(position, colour, action, number):
                 raise ValueError(f"{record.name}: {problem}")
