@@ -106,7 +106,8 @@ class MatchRequest:
     second_name: str | None = None
     """Name of the second player in records."""
     workers: int = 1
-    """Games at once, if a program takes part."""
+    """Games at once, where they are not batched: with a program, search=engine, a clock, handicap,
+    start positions or resign."""
     out: Path | None = None
     """Directory for the result and the games; the same command continues the match."""
 

@@ -80,7 +80,7 @@ def read_sides(request: MatchRequest) -> tuple[Side, ...]:
     """Return both players, with distinct names.
 
     Raises:
-      ValueError: a player cannot be parsed.
+      ValueError: a player cannot be parsed, or none can resign as the request says.
       CheckpointError: a checkpoint cannot be read.
     """
     texts, wanted = (request.first, request.second), (request.first_name, request.second_name)
@@ -101,6 +101,10 @@ def read_sides(request: MatchRequest) -> tuple[Side, ...]:
             if isinstance(spec, UciSpec) and request.clock.is_set:
                 spec = spec.by_clock()
             specs, configs = [*specs, spec], [*configs, None]
+    if request.resign is not None and all(config is None for config in configs):
+        raise ValueError("resign is for networks, and both players are programs")
+    if request.resign_score is not None and not any(isinstance(s, UciSpec) for s in specs):
+        raise ValueError("resign-score is for programs that speak UCI or USI, and no player does")
     names = [name or spec.name for name, spec in zip(wanted, specs, strict=True)]
     if names[0] == names[1]:
         names = [

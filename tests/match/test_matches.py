@@ -564,6 +564,15 @@ def test_a_name_says_the_search_and_is_played_against_everybody() -> None:
         read_sides(dataclasses.replace(request, first="random-net:go9?search=best"))
 
 
+def test_resignation_that_no_player_has_is_refused():
+    network, program = "random-net:go5", f"gtp:{sys.executable}"
+    with pytest.raises(ValueError, match="resign-score is for programs that speak UCI or USI"):
+        read_sides(MatchRequest(network, program, resign_score=900))
+    with pytest.raises(ValueError, match="resign is for networks"):
+        read_sides(MatchRequest(program, program, resign=0.05))
+    assert len(read_sides(MatchRequest(network, program, resign=0.05))) == 2
+
+
 def small_checkpoint(path: Path, seed: int) -> Path:
     """A network that looks at every position as it is, so that a match without temperature is
     always the same."""
