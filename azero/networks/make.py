@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azero.config import check
 from azero.networks import alphago2016, inference
 from azero.networks.network import Network, Outputs, Shapes
 from azero.networks.pooled import pooled_network
@@ -37,7 +38,15 @@ def make_resnet(config: ResNetConfig, game: Shapes, platform: str | None = None)
     """Make the network of AlphaGo Zero for the planes and moves of `game`.
 
     `platform` is where it will run, "cpu", "gpu" or "tpu"; by default JAX's default backend.
+
+    Raises:
+      ValueError: the game has no such colour plane.
     """
+    check(
+        config.colour_plane is None or config.colour_plane < game.num_planes,
+        f"network.colour-plane is from 0 to {game.num_planes - 1} in this game, not "
+        f"{config.colour_plane}",
+    )
     platform = platform or jax.default_backend()
     config = resolve(config, platform)
     chunk = chunk_size(config, game.board_shape) if platform == "cpu" else None

@@ -50,6 +50,13 @@ def test_accelerators_take_xla(monkeypatch: pytest.MonkeyPatch) -> None:
     assert resolve(SMALL) == dataclasses.replace(SMALL, convolution="xla")
 
 
+def test_a_colour_plane_that_the_game_lacks_is_refused() -> None:
+    config, game = SMALL.replace(colour_plane=17), Inputs((3, 3), 17, 9)
+    with pytest.raises(ValueError, match=r"colour-plane is from 0 to 16 .*, not 17"):
+        config.build(game)
+    config.replace(colour_plane=16).build(game)
+
+
 def test_settings_are_taken_as_given() -> None:
     given = dataclasses.replace(SMALL, convolution="dots")
     assert resolve(given) == given
