@@ -59,6 +59,7 @@ def check_range(
             continue
         if high == math.inf:
             allowed = f"above {low}" if above else f"at least {low}"
+            allowed += " and finite" if value == math.inf else ""
         else:
             allowed = f"above {low} and at most {high}" if above else f"from {low} to {high}"
         place = table if table in ("", "--") else f"{table}."

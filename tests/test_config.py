@@ -122,7 +122,7 @@ def test_a_class_variable_is_not_a_key(tmp_path):
         ("[learner]\nbatch_size = -8\n", "learner.batch-size is at least 1, not -8"),
         ("[learner]\nmomentum = 1.5\n", "learner.momentum is from 0 to 1, not 1.5"),
         ("[search]\ndirichlet_alpha = 0.0\n", "search.dirichlet-alpha is above 0, not 0.0"),
-        ("[search]\nc_puct = inf\n", "search.c-puct is at least 0, not inf"),
+        ("[search]\nc_puct = inf\n", "search.c-puct is at least 0 and finite, not inf"),
         (
             "[selfplay]\nmoves_per_dispatch = 0\n",
             "selfplay.moves-per-dispatch is at least 1, not 0",
