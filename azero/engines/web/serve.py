@@ -80,7 +80,7 @@ def serve(
 
 
 def _bind(host: str, port: int | None) -> socket.socket:
-    """Return a socket bound to `port`; None is PORT, or a free one if that is taken."""
+    """Return a socket that listens on `port`; None is PORT, or a free one if that is taken."""
     if port is None:
         with contextlib.suppress(ValueError):
             return _bind(host, PORT)
@@ -89,6 +89,7 @@ def _bind(host: str, port: int | None) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
+        bound.listen()  # whoever reads the address may connect before the event loop runs
     except OSError as error:
         bound.close()
         is_port = error.errno in (errno.EADDRINUSE, errno.EACCES)  # else no port would do

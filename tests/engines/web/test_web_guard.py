@@ -161,6 +161,11 @@ def test_a_player_that_does_not_exist_and_a_port_that_is_taken_are_said_in_a_lin
         serving.serve([GO5], port=server.port, opens_browser=False)
 
 
+def test_whoever_connects_as_soon_as_the_address_is_known_is_not_refused() -> None:
+    with serving._bind("127.0.0.1", 0) as bound:
+        socket.create_connection(bound.getsockname(), timeout=5).close()
+
+
 @pytest.mark.parametrize("port", [None, 9000])
 def test_an_address_of_another_machine_is_not_taken_for_a_port_in_use(port) -> None:
     problem = r"cannot listen on 192\.0\.2\.1: .*; choose another with --host"
