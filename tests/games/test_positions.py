@@ -43,6 +43,16 @@ def test_many_positions_are_those_of_single_ones(name: str) -> None:
         )
 
 
+@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("number", range(4))
+def test_a_long_wrong_position_is_quoted_shortened(name: str, number: int) -> None:
+    fields = LINES[name][0].split()
+    fields[number] = "x" * 10_000
+    with pytest.raises(ValueError, match="position") as caught:
+        make(name).from_positions([" ".join(fields)])
+    assert len(str(caught.value)) < 1000
+
+
 def test_a_file(tmp_path: Path) -> None:
     path = tmp_path / "positions.txt"
     lines = LINES["animal_shogi"]

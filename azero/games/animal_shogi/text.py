@@ -30,6 +30,7 @@ from azero.games.diagrams import (
     sets_of,
 )
 from azero.games.positions import word
+from azero.games.quoting import shorten
 from azero.types import Array
 
 START = "gle/1c1/1C1/ELG b - 1"
@@ -59,7 +60,9 @@ def parse_sfen(sfen: str) -> ParsedAnimalSfen:
     try:
         return _parse(sfen)
     except ValueError as error:
-        raise ValueError(f"{sfen!r} is not a position of animal shogi in SFEN: {error}") from None
+        raise ValueError(
+            f"{shorten(repr(sfen))} is not a position of animal shogi in SFEN: {shorten(error)}"
+        ) from None
 
 
 def _parse(sfen: str) -> ParsedAnimalSfen:

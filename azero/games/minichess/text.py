@@ -15,6 +15,7 @@ from azero.games.chess.text import ChessBoard, format_diagram, format_fen, forma
 from azero.games.minichess import board as boards
 from azero.games.minichess import moves
 from azero.games.positions import word
+from azero.games.quoting import shorten
 
 __all__ = ["START", "board_of_fen", "board_of_state", "format_diagram", "format_fen", "format_uci"]
 
@@ -32,7 +33,9 @@ def parse_fen(fen: str) -> ParsedFen:
     try:
         return _parse(fen)
     except ValueError as error:
-        raise ValueError(f"{fen!r} is not a minichess position in FEN: {error}") from None
+        raise ValueError(
+            f"{shorten(repr(fen))} is not a minichess position in FEN: {shorten(error)}"
+        ) from None
 
 
 def _parse(fen: str) -> ParsedFen:
