@@ -198,6 +198,8 @@ class Machine(RuleBasedStateMachine):
             loop: Any = SimpleNamespace(
                 config=self.config,
                 workdir=self.workdir,
+                game=GAME,
+                mesh=None,
                 fresh_arrays=lambda: self.arrays(0),
                 state=self.open,
             )
