@@ -7,6 +7,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+import threading
 from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
@@ -280,6 +281,11 @@ class Machine(RuleBasedStateMachine):
             self.drop()
 
     def drop(self) -> None:
+        # The threads of a process end with it; here they would write into the next one's files.
+        for thread in threading.enumerate():
+            if type(thread).__name__ == "_SignalingThread":  # Orbax's
+                with contextlib.suppress(Exception, Crash):
+                    thread.join()
         self.states, self.checkpointers = [], []
 
     @rule(operations=st.integers(0, 60))
