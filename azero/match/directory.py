@@ -156,7 +156,7 @@ class MatchDirectory:
             if differences and self.games:
                 raise ValueError(
                     f"{path} holds another match ({differences}); choose another directory, or "
-                    "remove this one"
+                    "move this one away"
                 )
             if not differences:
                 self.players = facts["players"]

@@ -821,7 +821,7 @@ def test_a_directory_without_games_becomes_another_match(tmp_path: Path) -> None
     with pytest.raises(ValueError, match="never played a move"):
         play(request("deaf", "pass", 2, timeout=0.5, out=tmp_path))
     play(request("corner", "pass", 2, out=tmp_path))
-    with pytest.raises(ValueError, match=r"holds another match .* or remove this one"):
+    with pytest.raises(ValueError, match=r"holds another match .* or move this one away"):
         play(request("pass", "pass", 2, out=tmp_path))
     (tmp_path / "games.jsonl").unlink()
     with pytest.raises(ValueError, match=r"without its games \(games.jsonl\)"):

@@ -48,8 +48,8 @@ def describe_run(workdir: Path) -> dict[str, Any]:
 
 
 def _stamp(rows: Sequence[Row]) -> tuple[int, float | None]:
-    """Return what differs after new rows: their number and the time of the last one, which a run
-    that was resumed or begun again writes anew."""
+    """Return what differs after new rows: their number and the time of the last one, which differs
+    where a run was resumed or begun again."""
     return len(rows), rows[-1].get("time") if rows else None
 
 
