@@ -19,7 +19,7 @@ def test_rungs_are_played_and_continued_and_a_missing_program_is_named(
     rungs = (
         Rung("Ours, 1 visit", f"{engine} --visits 1"),
         Rung("Nobody", "gtp:no-such-program x"),
-        Rung("Mute", f"gtp:{shlex.quote(sys.executable)} -c pass"),
+        Rung("Mute", f"gtp:{shlex.quote(sys.executable)} -c input()"),
     )
     monkeypatch.setattr(ladder, "RUNGS", rungs)
     request = LadderRequest(
