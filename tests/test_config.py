@@ -128,6 +128,10 @@ def test_a_class_variable_is_not_a_key(tmp_path):
             "selfplay.moves-per-dispatch is at least 1, not 0",
         ),
         ("[selfplay]\nresign_false_positives = 0.0\n", "false-positives is above 0 and below 1"),
+        (
+            "[selfplay]\nfast_simulations = 8\nfull_search_probability = 0.0\n",
+            "full-search-probability = 0: no move would be learned",
+        ),
         ("[selfplay]\nresign_min_games = 5000\n", "resign-min-games is from 1 to 2000, not 5000"),
         ("[evaluation]\ngate_win_rate = 1.0\n", "gate-win-rate is below 1, which no player"),
         ("[replay]\nwindow_games = 0\n", "replay.window-games is at least 1, not 0"),

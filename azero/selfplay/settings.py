@@ -112,6 +112,10 @@ class SelfplayConfig:
             1,
         )
         check(
+            self.fast_simulations is None or self.full_search_probability > 0,
+            "selfplay.full-search-probability = 0: no move would be learned",
+        )
+        check(
             0 < self.resign_false_positives < 1,
             "selfplay.resign-false-positives is above 0 and below 1, not "
             f"{self.resign_false_positives}",

@@ -51,12 +51,12 @@ class Programs:
         fast_search = None if fast is None else config.search.fast(fast).build(self.game, leaf)
         counts = {count for _, count in config.selfplay.simulations}
         most = config.search.num_simulations
-        if max(counts, default=0) > most:
-            raise ValueError(
-                f"selfplay.simulations = {config.selfplay.simulations}: none may be above "
-                f"search.num-simulations = {most}"
-            )
-        new_trees = make_new_trees(config.search, self.game, max(most, fast or 0))
+        wanted = {"simulations": max(counts, default=0), "fast-simulations": fast or 0}
+        for name, count in wanted.items():
+            if count > most:
+                problem = f"{count} is above search.num-simulations = {most}"
+                raise ValueError(f"selfplay.{name}: {problem}")
+        new_trees = make_new_trees(config.search, self.game, most)
         self._selfplay = {
             count: make_selfplay(
                 config.selfplay,

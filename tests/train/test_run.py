@@ -214,9 +214,10 @@ def test_simulations_grow_over_a_run(tmp_path, without_reports):
         row["simulations_per_second"] / row["positions_per_second"] for row in (first, second)
     ]
     assert ratios == pytest.approx([2, 4])
-    too_many = dataclasses.replace(selfplay, simulations=((0, 2), (1, 8)))
-    with pytest.raises(ValueError, match=r"none may be above search.num-simulations"):
-        quiet_run("tictactoe", dataclasses.replace(config, selfplay=too_many), tmp_path / "other")
+    for too_many in ({"simulations": ((0, 2), (1, 8))}, {"fast_simulations": 8}):
+        other = dataclasses.replace(config, selfplay=dataclasses.replace(selfplay, **too_many))
+        with pytest.raises(ValueError, match=r"8 is above search.num-simulations = 4"):
+            quiet_run("tictactoe", other, tmp_path / "other")
 
 
 def gated(every: int = 2, win_rate: float = 0.55, games: int = 10) -> Config:

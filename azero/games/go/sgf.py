@@ -34,6 +34,9 @@ MOST_POINTS_OF_KOMI = 100
 """A larger komi is in hundredths, as the Fox server writes it, if it is a multiple of 25."""
 _WINNER_IN_WORDS = re.compile(r"(?:([黑黒흑])|[白백])[^黑黒흑白백負负敗败패]*[胜勝승]")
 """A result in Chinese, Japanese or Korean: 黑中盘胜, 白半目勝ち, 흑불계승."""
+_WIN = re.compile(r"(B|W)(?:LACK|HITE)? ?\+ ?(.*)")
+"""A result: "B+3.5"; "White+R" as some programs write it."""
+_NUMBER = re.compile(r"\d+(?:\.\d*)?|\.\d+")
 _DRAWS = ("0", "DRAW", "JIGO", "和棋", "和局", "平局", "持碁", "持棋", "ジゴ", "무승부", "빅")
 KEPT = ("GN", "EV", "RO", "PC", "BT", "WT", "TM", "OT", "ON", "SO", "US", "AN", "CP", "GC", "C")
 """Game information of SGF that is kept as text, and the root's comment."""
@@ -104,8 +107,8 @@ class GameRecord:
     def rewards(self) -> tuple[float, float] | None:
         """The result for Black and White: +1, -1 or 0; None if the record does not say."""
         word = self.result.strip().upper()
-        if word[:2] in ("B+", "W+"):
-            return (1.0, -1.0) if word[0] == "B" else (-1.0, 1.0)
+        if won := _WIN.match(word):
+            return (1.0, -1.0) if won.group(1) == "B" else (-1.0, 1.0)
         if in_words := _WINNER_IN_WORDS.search(word):
             return (1.0, -1.0) if in_words.group(1) else (-1.0, 1.0)
         return (0.0, 0.0) if word in _DRAWS else None
@@ -113,14 +116,17 @@ class GameRecord:
     @property
     def is_resigned(self) -> bool:
         """The record says that a player resigned."""
-        return "+R" in self.result.upper()
+        won = _WIN.match(self.result.strip().upper())
+        return won is not None and won.group(2).startswith("R")
 
     @property
     def margin(self) -> float | None:
         """The points by which the game was won, 0 for a draw; None if it was not counted."""
         word = self.result.strip().upper()
-        counted = re.fullmatch(r"[BW]\+(\d+(?:\.\d*)?|\.\d+)", word)
-        return float(counted.group(1)) if counted else 0.0 if self.rewards == (0.0, 0.0) else None
+        counted = _WIN.match(word)
+        if counted and _NUMBER.fullmatch(counted.group(2)):
+            return float(counted.group(2))
+        return 0.0 if self.rewards == (0.0, 0.0) else None
 
 
 def read_games(path: str | Path, skipped: list[str] | None = None) -> Iterator[GameRecord]:

@@ -135,6 +135,8 @@ def test_a_komi_that_cannot_be_is_none() -> None:
     [
         ("B+R", (1, -1), None),
         ("W+Resign", (-1, 1), None),
+        ("White+R", (-1, 1), None),
+        ("Black + 3.5", (1, -1), 3.5),
         ("W+2.50", (-1, 1), 2.5),
         ("b+.5", (1, -1), 0.5),
         ("0", (0, 0), 0),
