@@ -176,10 +176,11 @@ def play(
 def _protocol() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     """Give a protocol the standard streams, print a line at once, and end at Ctrl-C, or at the end
     also while programs are being compiled."""
-    from azero.engines import lines
+    from azero.console.standard_output import say
     from azero.engines.background import exit_if_busy
+    from azero.engines.lines import standard_streams
 
-    lines.say("azero: starting ...")
+    say("azero: starting ...")
     with contextlib.suppress(KeyboardInterrupt):
-        yield lines.standard_streams()
+        yield standard_streams()
     exit_if_busy()

@@ -1,4 +1,4 @@
-"""Programs whose standard output is read by another program."""
+"""Standard output that another program reads, and lines on standard error."""
 
 import contextlib
 import os
@@ -22,3 +22,9 @@ def end_with_reader() -> Iterator[None]:
         # Python flushes once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(_EXIT_SIGPIPE)
+
+
+def say(text: str) -> None:
+    """Print a line on standard error, which may be a closed pipe."""
+    with contextlib.suppress(OSError, ValueError):
+        print(text, file=sys.stderr, flush=True)

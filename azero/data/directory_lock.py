@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from azero.console.standard_output import say
 from azero.data.files import StorageError, write_atomic
-from azero.distributed import say
 from azero.heartbeat import repeating
 from azero.memory import BOOT
 

@@ -18,9 +18,10 @@ from typing import Any
 import jax
 
 from azero import mesh as mesh_lib
+from azero.console.standard_output import say
 from azero.cores import explain_devices
 from azero.distributed import rendezvous
-from azero.distributed.links import EXIT_INTERRUPTED, ProcessLinks, end_process, progress, say
+from azero.distributed.links import EXIT_INTERRUPTED, ProcessLinks, end_process, progress
 from azero.distributed.token import load_or_create_token, wait_for_token
 from azero.memory import explain_exhaustion
 from azero.train.settings import RunConfig

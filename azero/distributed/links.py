@@ -11,7 +11,6 @@ import contextlib
 import json
 import selectors
 import socket
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from typing import Any
 import jax
 
 from azero.console.interrupts import exit_at_once
+from azero.console.standard_output import say
 from azero.heartbeat import repeating
 
 EXIT_INTERRUPTED = 75
@@ -139,12 +139,6 @@ def end_process(status: int) -> None:
     Does nothing in a run of one process."""
     if jax.distributed.is_initialized():
         exit_at_once(status)
-
-
-def say(text: str) -> None:
-    """Print to stderr, which may be a closed pipe."""
-    with contextlib.suppress(OSError):
-        print(text, file=sys.stderr, flush=True)
 
 
 def keep_alive(connection: socket.socket) -> None:

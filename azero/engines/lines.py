@@ -113,9 +113,3 @@ def standard_streams() -> tuple[IO[bytes], IO[bytes]]:
     protocol = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     return io.FileIO(sys.stdin.fileno(), "rb", closefd=False), io.FileIO(protocol, "wb")
-
-
-def say(text: str) -> None:
-    """Print a line on standard error."""
-    with contextlib.suppress(OSError, ValueError):
-        print(text, file=sys.stderr, flush=True)

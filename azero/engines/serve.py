@@ -8,10 +8,10 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
+from azero.console.standard_output import say
 from azero.console.terminal import make_console
 from azero.engines.go_game import MOVES_PER_POINT, GoGame
 from azero.engines.limits import Settings
-from azero.engines.lines import say
 from azero.engines.move_game import MoveGame
 from azero.engines.session import Session
 from azero.engines.source import DEFAULTS, Source

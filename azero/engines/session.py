@@ -10,8 +10,8 @@ from typing import Protocol
 
 import numpy as np
 
+from azero.console.standard_output import say
 from azero.engines.background import WAIT_SECONDS, Background
-from azero.engines.lines import say
 from azero.games.game import Game
 from azero.games.position import Position
 from azero.players.points import PointsEstimate

@@ -9,10 +9,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from azero.console.standard_output import say
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.data.rows import to_plain
-from azero.distributed import say
 from azero.match.arena import pair_results
 from azero.match.elo import Draws, EloFit, PairResult, Rating, fit_elo
 from azero.match.results import read_results, with_clear_names

@@ -12,10 +12,10 @@ import jax
 import numpy as np
 
 from azero import mesh as mesh_lib
+from azero.console.standard_output import say
 from azero.data import run_files as files
 from azero.data.directory_lock import hold
 from azero.data.files import missing_directories, remove_made
-from azero.distributed import say
 
 _SEEN_SECONDS = 15.0
 """A file written by one host is visible to the others within this time.

@@ -17,9 +17,10 @@ from typing import Any
 from azero import mesh as mesh_lib
 from azero.checkpoint import store
 from azero.console.interrupts import exit_at_once, keep_interrupts
+from azero.console.standard_output import say
 from azero.cores import explain_devices
 from azero.data.files import describe_system_error
-from azero.distributed import EXIT_INTERRUPTED, ProcessLinks, end_process, say
+from azero.distributed import EXIT_INTERRUPTED, ProcessLinks, end_process
 from azero.memory import explain_exhaustion
 
 GRACE_SECONDS = 25.0

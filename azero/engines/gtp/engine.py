@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import IO, TYPE_CHECKING
 
 from azero import __version__
+from azero.console.standard_output import say
 from azero.engines.background import (
     WAIT_SECONDS,
     Background,
@@ -23,7 +24,7 @@ from azero.engines.gtp import play as gtp_play
 from azero.engines.gtp import rules as gtp_rules
 from azero.engines.gtp.command import Call, Command, CommandError, Reply
 from azero.engines.limits import Settings
-from azero.engines.lines import InputLine, LineReader, LineWriter, say
+from azero.engines.lines import InputLine, LineReader, LineWriter
 
 if TYPE_CHECKING:
     from azero.engines.go_game import GoGame

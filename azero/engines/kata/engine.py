@@ -17,11 +17,12 @@ from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Any
 
 from azero import __version__
+from azero.console.standard_output import say
 from azero.engines.background import Background, ServedGame, StartError, raising_causes
 from azero.engines.kata.fields import QueryError
 from azero.engines.kata.query import Query, Turn, parse_query
 from azero.engines.kata.result import format_result
-from azero.engines.lines import LineReader, LineWriter, say
+from azero.engines.lines import LineReader, LineWriter
 from azero.players.thinking import Analysis, Limits, ThinkOptions
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from azero import __version__
+from azero.console.standard_output import say
 from azero.engines.background import (
     WAIT_SECONDS,
     Background,
@@ -19,7 +20,7 @@ from azero.engines.background import (
     importing,
     raising_causes,
 )
-from azero.engines.lines import InputLine, LineReader, LineWriter, say
+from azero.engines.lines import InputLine, LineReader, LineWriter
 from azero.engines.moves import best_action
 from azero.engines.uci.dialects import Dialect
 from azero.engines.uci.info import format_info, win_draw_loss
@@ -267,7 +268,9 @@ class UciEngine(ServedGame["MoveGame"]):
         loading_seconds = min((seconds for seconds in waits if seconds is not None), default=None)
         wanted = requests[0].names
         if not self._wait_for_network(search, loading_seconds):
-            return self._answer_unprepared(wanted)
+            if self._has_quit or self._write.is_closed:
+                return None
+            return self._any_move(wanted, "the network is still loading and compiling")
         _ = self.game  # raises the reason if the engine could not start
         from azero.players.notation import as_unfinished
 
@@ -304,12 +307,6 @@ class UciEngine(ServedGame["MoveGame"]):
                 return False
             time.sleep(WAIT_SECONDS)
         return True
-
-    def _answer_unprepared(self, wanted: Sequence[str]) -> str | None:
-        """Return the answer of a search that must end before the network is ready."""
-        if self._has_quit or self._write.is_closed:
-            return None
-        return self._any_move(wanted, "the network is still loading and compiling")
 
     def _any_move(self, wanted: Sequence[str], reason: str) -> str:
         """Return any legal move as the answer, of the `wanted` ones if there are any, since silence
