@@ -98,10 +98,9 @@ def play_games(
             while not ended.is_set() and not stop():
                 pairing = todo.get_nowait()
                 players = make_first(pairing.number), make_second(pairing.number)
-                playing = _play(
-                    game, *players, pairing, clock, timeout, free_moves, active, ended.is_set
+                finished.put(
+                    _play(game, *players, pairing, clock, timeout, free_moves, active, ended.is_set)
                 )
-                finished.put(playing)
         except queue.Empty:
             pass
         except BaseException as error:  # raised where the games are awaited
@@ -194,7 +193,9 @@ def _compare_scores(
     claims = {
         program.name: (claim, score)
         for program in programs
-        if (claim := _claim(program)) and (score := parse_score(claim)) not in (None, margin)
+        if isinstance(program, GtpPlayer)
+        and (claim := program.final_score())
+        and (score := parse_score(claim)) not in (None, margin)
     }
     cleared = _cleared_margin(record) if claims else None
     # Who wins is what counts: stones that both sides leave on the board as dead change the margin
@@ -204,11 +205,6 @@ def _compare_scores(
         f"{name} says {claim}" for name, (claim, score) in claims.items() if score not in agreed
     ]
     return margin, cleared if agreed else None, "; ".join(differing)
-
-
-def _claim(program: ProgramPlayer[Any]) -> str | None:
-    """Return the score that a GTP program claims."""
-    return program.final_score() if isinstance(program, GtpPlayer) else None
 
 
 def _margin(record: PlayedGame) -> float | None:

@@ -151,12 +151,11 @@ def tree_settings(
     symmetry = symmetry_of(config)
     settings = search_settings(config, search, constants)
     tree: dict[str, Any] = {name: int(value) for name, value in constants if name in TREE_CONSTANTS}
+    rule = rule_of(settings, num_actions)
     if search == ENGINE:
         # An accelerator evaluates one batch while the host gathers the next; on a CPU both compete.
         overlaps = jax.default_backend() != "cpu" and tree.get("virtual_loss", 0) <= 1
-        rule = rule_of(settings, num_actions)
         return TreeSettings(rule=rule, symmetry=symmetry, overlaps=overlaps, **tree)
-    rule = rule_of(settings, num_actions)
     return TreeSettings(
         # The considered moves have subtrees of their own.
         batch=rule.max_considered if isinstance(rule, Gumbel) else 1,

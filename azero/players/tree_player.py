@@ -207,8 +207,9 @@ class TreePlayer:
         self._adopt(position.game)
         game, count = position.game, self.evaluator.num_symmetries
         if symmetry is not None and not count:
-            problem = f"draws its symmetries itself: {symmetry} cannot be requested"
-            raise ValueError(f"{self.name} {problem}")
+            raise ValueError(
+                f"{self.name} draws its symmetries itself: {symmetry} cannot be requested"
+            )
         if symmetry is not None and not 0 <= symmetry < count:
             raise ValueError(f"no symmetry {symmetry}; {game.name} has 0 to {count - 1}")
         if position.is_over:
@@ -240,25 +241,22 @@ class TreePlayer:
         ]
 
     def _with_following(self, position: Position, actions: Sequence[int]) -> list[PackedPosition]:
-        """Return `position` and the positions after each of `actions`."""
+        """Return `position` and the positions after each of `actions`, played in batches."""
         self._adopt(position.game)
         before = self._rules.pack(position.state)
-        return [before, *self._after(before, actions)]
-
-    def _after(self, before: PackedPosition, actions: Sequence[int]) -> Iterator[PackedPosition]:
-        """Yield the positions after each of `actions`, played in batches."""
+        positions = [before]
         for start in range(0, len(actions), self._settings.batch):
             tried = actions[start : start + self._settings.batch]
-            yield from self._rules.step([before] * len(tried), tried)
+            positions += self._rules.step([before] * len(tried), tried)
+        return positions
 
     def _adopt(self, game: Game) -> None:
         """Think about `game` from now on, with the planes and rewards that the network knows."""
         check_same_board(self.name, self.game, game)
         if isinstance(game, VariablePlanes):
             game = game.seen_as(self.game)
-        if game == self.game:
-            return
-        self._use(game)
+        if game != self.game:
+            self._use(game)
 
     def _use(self, game: Game) -> None:
         """Begin with an empty tree under the rules of `game`."""
