@@ -51,7 +51,7 @@ class GoGame:
         self._first = (np.zeros(shape, np.int8), 0)
         self._colours: list[int] = []
         self._actions: list[int] = []
-        position = self._first_position(self._board_rules(shape, rules))
+        position = _set_up(self._board_rules(shape, rules), *self._first)
         self.session = Session(
             self._go(shape), make_thinker, position=position, is_interrupted=is_interrupted
         )
@@ -133,11 +133,8 @@ class GoGame:
         self._first = (board, to_play)
         self._colours = []
         self._actions = []
-        self.session.start(self._first_position(self._board_rules(self.shape, self.rules)))
+        self.session.start(_set_up(self._board_rules(self.shape, self.rules), *self._first))
         self.session.game = self._go(self.shape)
-
-    def _first_position(self, game: Go) -> Position:
-        return _set_up(game, *self._first)
 
     def set_komi(self, komi: float) -> None:
         """Change the komi (see `check_komi`); the position stays."""
@@ -155,7 +152,7 @@ class GoGame:
         """Replay the game so far under other rules."""
         if game == cast(Go, self.position.game):
             return
-        positions = [self._first_position(game)]
+        positions = [_set_up(game, *self._first)]
         for number, (colour, action) in enumerate(self.moves, start=1):
             try:
                 positions.append(turned(positions[-1], colour).play(action))

@@ -110,20 +110,15 @@ class Settings:
     def set_param(self, name: str, text: str) -> None:
         """Set a parameter under KataGo's name from text."""
         field_name = _known(name)
-        setattr(self, field_name, _PARAMETERS[name][1](text))
-
-    @staticmethod
-    def param_names() -> list[str]:
-        """The parameters that can be read and set."""
-        return list(_PARAMETERS)
+        setattr(self, field_name, PARAMETERS[name][1](text))
 
 
 def _known(name: str) -> str:
-    if name not in _PARAMETERS:
+    if name not in PARAMETERS:
         raise ValueError(
-            f"unknown parameter {name[:40]!r}; the parameters are {' '.join(_PARAMETERS)}"
+            f"unknown parameter {name[:40]!r}; the parameters are {' '.join(PARAMETERS)}"
         )
-    return _PARAMETERS[name][0]
+    return PARAMETERS[name][0]
 
 
 def _count(text: str, or_unlimited: bool = False) -> int | None:
@@ -153,7 +148,7 @@ def _flag(text: str) -> bool:
     return text.lower() == "true"
 
 
-_PARAMETERS = {
+PARAMETERS = {
     "maxVisits": ("visits", lambda text: _count(text, or_unlimited=True)),
     "maxPlayouts": ("playouts", lambda text: _count(text, or_unlimited=True)),
     "maxTime": ("seconds", lambda text: _between(text, 0.0, 1e9, or_unlimited=True)),
@@ -164,3 +159,4 @@ _PARAMETERS = {
     "resignConsecTurns": ("resign_turns", _count),
     "analysisPVLen": ("pv_length", _count),
 }
+"""The parameters that can be read and set: what `Settings` calls each, and what reads its value."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from azero.engines.gtp.command import Call, Command, CommandError, parse_integer, parse_number
 from azero.engines.moves import Choice, choose_move
-from azero.games.go.scoring.status import Status, judge
+from azero.games.go.scoring.status import judge
 from azero.games.go.text import format_score
 from azero.players.clock import Clock
 from azero.players.thinking import Restriction, ThinkOptions
@@ -73,12 +73,7 @@ def genmove_cleanup(call: Call) -> str:
 
 def final_score(call: Call) -> str:
     """final_score: by area, dead stones removed."""
-    return score_text(judge(call.game.board), call)
-
-
-def score_text(status: Status, call: Call) -> str:
-    """Return B+3.5, W+2.5 or 0."""
-    return format_score(status.margin - call.game.effective_komi)
+    return format_score(judge(call.game.board).margin - call.game.effective_komi)
 
 
 def final_status_list(call: Call) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from azero.engines.gtp.command import Call, Command, CommandError
+from azero.engines.limits import PARAMETERS
 from azero.games.go.rule_names import format_rules, parse_rules, with_rule
 
 
@@ -60,6 +61,6 @@ COMMANDS: dict[str, Command] = {
     "kgs-rules": kgs_rules,
     "kata-get-param": get_param,
     "kata-set-param": set_param,
-    "kata-list-params": lambda call: " ".join(call.settings.param_names()),
+    "kata-list-params": lambda call: " ".join(PARAMETERS),
     "clear_cache": clear_cache,
 }

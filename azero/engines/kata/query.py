@@ -117,12 +117,12 @@ class Query:
             game.set_komi(self.komi)
             game.set_up(*self.stones, self.first_player)
         for index in range(len(game.moves), number):
+            colour, action = wanted[index]
             try:
-                game.play(*wanted[index])
+                game.play(colour, action)
             except ValueError as error:
-                raise QueryError(
-                    "moves", f"Illegal move {index}: {_name_of(wanted[index], self.shape)}"
-                ) from error
+                name = f"{'BW'[colour]} {format_vertex(action, self.shape)}"
+                raise QueryError("moves", f"Illegal move {index}: {name}") from error
 
     def colour_to_move(self, number: int) -> int:
         """Return who is to move before move `number`: the other side than that of the last move,
@@ -305,7 +305,3 @@ def _komi(fields: dict[str, Any]) -> float:
     if (2 * komi) % 1:
         raise QueryError("komi", "Must be an integer or half-integer from -150 to 150")
     return komi
-
-
-def _name_of(move: tuple[int, int], shape: tuple[int, int]) -> str:
-    return f"{'BW'[move[0]]} {format_vertex(move[1], shape)}"

@@ -20,7 +20,7 @@ from azero.games.go.sgf import GameRecord
 from azero.games.go.sgf_write import format_game, format_result, rules_name
 from azero.games.table import side_names
 from azero.players.player import Position
-from azero.players.thinking import Analysis, Limits, win_rate
+from azero.players.thinking import Limits, win_rate
 
 HELP = """  undo         take back your last move and the answer to it
   hint         what the network thinks of your position
@@ -159,11 +159,10 @@ class Terminal:
         self._say(f"your chances: {win_rate(analysis.value):.1%} ({analysis.visits} visits)")
         for info in analysis.moves[:5]:
             self._say(
-                f"  {self._line(analysis, info.line):<24} {win_rate(info.value):6.1%}  "
-                f"{info.visits} visits"
+                f"  {self._line(info.line):<24} {win_rate(info.value):6.1%}  {info.visits} visits"
             )
 
-    def _line(self, analysis: Analysis, actions: tuple[int, ...]) -> str:
+    def _line(self, actions: tuple[int, ...]) -> str:
         """Return the first moves of a line as text."""
         position, names = self._position, []
         for action in actions[:4]:

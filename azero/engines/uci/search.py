@@ -32,24 +32,20 @@ class SearchControl:
         self._is_endless = False
         self._most_depth = depth
         self._is_closed = is_closed
-        self._is_stopped = False
+        self.is_stopped = False
+        """Whether `stop` has come."""
         self._input_ended = False
         self._began = self._last = time.perf_counter()
 
     def stop(self) -> None:
         """End the search at the next batch."""
-        self._is_stopped = True
+        self.is_stopped = True
 
     def limit(self, seconds: float | None, is_endless: bool) -> None:
         """Set what was not known when the time began to count: the seconds to think, None without
         limit, from `ponderhit` on; and whether only `stop` ends the search."""
         self._seconds, self._is_endless = seconds, is_endless
         self._waits |= is_endless
-
-    @property
-    def is_stopped(self) -> bool:
-        """Whether `stop` has come."""
-        return self._is_stopped
 
     def is_over_after(self, seconds: float) -> bool:
         """Whether a search that need not wait for `stop` or `ponderhit` has used this much time."""
@@ -66,7 +62,7 @@ class SearchControl:
         now = time.perf_counter()
         batch_seconds, self._last = now - self._last, now
         self._poll()
-        if self._is_stopped or self._is_closed():
+        if self.is_stopped or self._is_closed():
             return True
         if self._waits:
             return self._input_ended
@@ -77,12 +73,12 @@ class SearchControl:
         """Return when an answer may be given: a search that has nothing left to do still waits for
         `stop` or `ponderhit`."""
         self._poll()
-        while self._waits and not (self._is_stopped or self._input_ended or self._is_closed()):
+        while self._waits and not (self.is_stopped or self._input_ended or self._is_closed()):
             self._take()
 
     def _poll(self) -> None:
         # What follows `stop` is for after the answer: programs send the next search at once.
-        while not (self._is_stopped or self._input_ended) and self._lines.is_waiting():
+        while not (self.is_stopped or self._input_ended) and self._lines.is_waiting():
             self._take()
 
     def _take(self) -> None:

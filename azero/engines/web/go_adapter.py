@@ -98,23 +98,19 @@ class GoAdapter:
 
     def diagram(self) -> dict[str, Any]:
         """Return the stones (X and O, dots) and the legal points (1 and 0), row by row."""
-        position, moves = self.game.position, self.game.moves
+        position, moves, status = self.game.position, self.game.moves, self._status()
         legal = position.legal[:-1] & (not position.is_over)
         return {
             "stones": "".join(".XO"[value] for value in self.game.board.reshape(-1).tolist()),
             "legal": "".join("01"[int(may)] for may in legal),
             "names": _vertices(self.game.shape),
             "last": [action for _, action in moves[-1:] if action < self.game.board.size],
-            "dead": self._dead(),
+            "dead": [] if status is None else np.flatnonzero(status.dead).tolist(),
         }
 
     def frame(self) -> str:
         """Return the empty board."""
         return draw_board(empty_board("go", self.game.shape), ["." * self.game.board.size])
-
-    def _dead(self) -> list[int]:
-        status = self._status()
-        return [] if status is None else np.flatnonzero(status.dead).tolist()
 
     def _status(self) -> Status | None:
         """Return the judgement of a board after two passes."""

@@ -55,13 +55,22 @@ def think(game: WebGame, request: SearchRequest, push: Push, stop: threading.Eve
         if not _wait(game, push, stop):
             return
         root = root_estimates(game, position, request.wants_owners)
-        reporter = _Reporter(game, position, root, push)
+
+        def report(analysis: Analysis) -> None:
+            # without another call of the network, whose lock the search holds
+            found = format_analysis(game, position, analysis) | root
+            if isinstance(position.game, Go) and "scoreLead" not in root:
+                _add_leads(found, position.game, analysis, None)
+            push("analysis", found)
+
         analysis = game.session.think(
-            position, request.limits, ThinkOptions(stop.is_set, reporter.report, PROGRESS_SECONDS)
+            position, request.limits, ThinkOptions(stop.is_set, report, PROGRESS_SECONDS)
         )
         if stop.is_set():
             return
-        reporter.finish(analysis)
+        found = format_analysis(game, position, analysis) | root
+        add_leads(found, game, position, analysis)
+        push("analysis", found)
         if request.plays:
             _play(game, position, analysis)
             push("game", game.describe())
@@ -84,26 +93,6 @@ def _play(game: WebGame, position: Position, analysis: Analysis) -> None:
         game.resign(colour)
         return
     game.play(best_action(position, analysis))
-
-
-class _Reporter:
-    """Sends the progress of the search of one position to the page."""
-
-    def __init__(self, game: WebGame, position: Position, root: dict[str, Any], push: Push) -> None:
-        self._game, self._position, self._root, self._push = game, position, root, push
-
-    def report(self, analysis: Analysis) -> None:
-        """Send the progress without another call of the network, whose lock the search holds."""
-        found = format_analysis(self._game, self._position, analysis) | self._root
-        if isinstance(self._position.game, Go) and "scoreLead" not in self._root:
-            _add_leads(found, self._position.game, analysis, None)
-        self._push("analysis", found)
-
-    def finish(self, analysis: Analysis) -> None:
-        """Send the final result, with the leads after its moves."""
-        found = format_analysis(self._game, self._position, analysis) | self._root
-        add_leads(found, self._game, self._position, analysis)
-        self._push("analysis", found)
 
 
 def format_analysis(game: WebGame, position: Position, analysis: Analysis) -> dict[str, Any]:
