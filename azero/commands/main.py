@@ -24,6 +24,7 @@ from azero.cloud.requests import (
 from azero.commands.engines import Player, analysis, gtp, play, uci, usi
 from azero.commands.web import web
 from azero.compilation_cache import use_compilation_cache
+from azero.config import check_range
 from azero.console.standard_output import end_with_reader
 from azero.cores import explain_devices, split_cpu_at_start
 from azero.data.files import describe_system_error
@@ -274,7 +275,7 @@ def data(
         from azero.data.records.searched import export_searches
         from azero.report.game_records import export_games
 
-        action.check()
+        check_range(action, "--", "last", 1)
         export = export_games if action.out.suffix else export_searches
         count = export(_existing(action.directory), action.out, action.last)
         print(f"{action.out}: {count_of(count, 'game')}")

@@ -128,14 +128,8 @@ class Training:
         elif status in (-signal.SIGTERM, EXIT_INTERRUPTED):
             print("stopped; run this cell again to continue from the last checkpoint")
         else:
-            print(
-                "\n".join(
-                    [
-                        f"the run failed (status {status}); its last lines were:",
-                        *self.log[-ERROR_LINES:],
-                    ]
-                )
-            )
+            print(f"the run failed (status {status}); its last lines were:")
+            print("\n".join(self.log[-ERROR_LINES:]))
         return status
 
 

@@ -209,18 +209,15 @@ def _stem(path: Path, number: int) -> str:
 
 
 def _write(review: Review, stem: Path, reviewer: str, note: str, console: Console) -> None:
-    sgf, page = (
-        stem.with_name(stem.name + ".review.sgf"),
-        stem.with_name(stem.name + ".review.html"),
-    )
+    sgf = stem.with_name(stem.name + ".review.sgf")
+    page = stem.with_name(stem.name + ".review.html")
     write_atomically(sgf, review_sgf(review))
     write_review(page, review, reviewer, note)
-    worst = review.mistakes(3)
     names = [
         f"move {row['move']} {row['colour']} {row['played']} loses {row['loss']}% (better "
         f"{row['best']})"
         for row in review_rows(review)
     ]
-    for move in worst:
+    for move in review.mistakes(3):
         console.print(names[move.number - review.moves[0].number], soft_wrap=True)
     console.print(f"{sgf}\n{page}", soft_wrap=True)

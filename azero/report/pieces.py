@@ -22,14 +22,6 @@ from azero.games.shogi.names import PIECES
 from azero.report.boards import CELL, DRAWN, MARGIN
 
 
-def _letters(board: Any) -> Sequence[str]:
-    return str(board.pieces)
-
-
-def _no_hands(board: Any) -> str:
-    return ""
-
-
 class DiagramNotation(NamedTuple):
     """How positions and moves of a game are read and shown."""
 
@@ -52,10 +44,10 @@ class DiagramNotation(NamedTuple):
     sides: tuple[str, str] = ("Black", "White")
     is_turned: bool = True
     """the second mover's pieces stand upside down"""
-    pieces: Callable[[Any], Sequence[str]] = _letters
+    pieces: Callable[[Any], Sequence[str]] = lambda board: str(board.pieces)
     """one letter per square from the first player's left corner, lower case for the second player's
     pieces, a dot for none"""
-    hands: Callable[[Any], str] = _no_hands
+    hands: Callable[[Any], str] = lambda board: ""
     """text of the pieces in hand"""
 
 

@@ -14,7 +14,6 @@ from typing import Annotated, Literal
 import tyro
 from tyro.conf import Positional
 
-from azero.config import check_range
 from azero.data.records.filters import Filters, Fractions
 
 
@@ -59,14 +58,6 @@ class ExportRequest:
     shogi)."""
     last: int | None = None
     """Only this many of the newest games."""
-
-    def check(self) -> None:
-        """Check the settings.
-
-        Raises:
-          ValueError: a setting is invalid.
-        """
-        check_range(self, "--", "last", 1)
 
 
 @dataclass(frozen=True)
