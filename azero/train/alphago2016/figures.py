@@ -24,6 +24,7 @@ from azero.games.go.rules import Go
 from azero.match.compiled import replay
 from azero.match.matches import MatchRequest, play_match
 from azero.match.score import MatchResult
+from azero.players.alphago2016 import make_go
 from azero.report.paper import claim, format_mean
 from azero.report.plots import Chart, Series
 from azero.selfplay.policy_games import make_result_sampler
@@ -40,7 +41,6 @@ from azero.train.alphago2016.measures import (
     raw_match,
     search_games,
 )
-from azero.train.alphago2016.reinforce import go_of
 from azero.train.alphago2016.stages import Outcome, StageContext
 from azero.train.alphago2016.value_games import SelfPlayer, sampler
 from azero.types import Array, PyTree
@@ -126,7 +126,8 @@ def _search_match(context: StageContext, stage: str) -> MatchResult:
 def measure_value_by_move(context: StageContext) -> Outcome:
     """Compare the error of the value network with that of mean results of rollouts, by the stage
     of the game (AG16 Figure 2b)."""
-    settings, game = context.settings.by_move, go_of(stage_config(context.settings, "policy"))
+    settings = context.settings.by_move
+    game = make_go(stage_config(context.settings, "policy").game)
     rows, position = held_out(Dataset.open(context.data()), settings.positions)
     states, is_whole = replay_positions(game, rows, position)
     position, states = position[is_whole], jax.tree.map(lambda leaf: leaf[is_whole], states)

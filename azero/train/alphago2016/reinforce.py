@@ -29,6 +29,7 @@ from azero.games.go.sensible import sensible_moves
 from azero.learn.learner import TrainState, make_learner, place_samples, reinforce_loss
 from azero.learn.metrics import StepMetrics
 from azero.match.compiled import MatchGames, make_match
+from azero.players.alphago2016 import make_go
 from azero.search.batched.policy import make_policy
 from azero.search.leaf import network_leaf
 from azero.search.search import SearchFn
@@ -76,18 +77,6 @@ def make_sampling_policy(
     return make_policy(cast(Game, game), leaf, functools.partial(sensible_moves, game))
 
 
-def go_of(config: Config) -> Go:
-    """Make the game of `config`.
-
-    Raises:
-      ValueError: it is not Go.
-    """
-    game = config.game.build()
-    if not isinstance(game, Go):
-        raise ValueError(f"the policies of AlphaGo (2016) play go, not {game.name}")
-    return game
-
-
 def own_moves(games: MatchGames, trace: Trace, num_frames: int) -> OwnMoves:
     """Return the moves of player A of a match without openings, each with the result of its game
     for A."""
@@ -132,7 +121,7 @@ class Reinforce:
             )
         mesh_lib.check_divides(config.selfplay.num_games, mesh, "selfplay.num-games")
         self.config, self.mesh, self._pool_every = config, mesh, pool_every
-        self.game = go_of(config)
+        self.game = make_go(config.game)
         self._start, self._baseline = start, baseline
         game = cast(Game, self.game)
         network = config.network.build(game)

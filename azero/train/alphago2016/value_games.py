@@ -24,12 +24,13 @@ from azero.data.records.policy_games import pack_decorrelated, pack_whole
 from azero.games.game import Game
 from azero.games.go.sensible import random_points, sensible_moves
 from azero.match.compiled import make_match
+from azero.players.alphago2016 import make_go
 from azero.search.search import SearchFn
 from azero.selfplay.policy_games import Decorrelated, make_decorrelated_games, make_tracer
 from azero.selfplay.trajectory import Games, HostArray
 from azero.settings import Config
 from azero.train.alphago2016.config import ValueDataConfig
-from azero.train.alphago2016.reinforce import go_of, make_sampling_policy
+from azero.train.alphago2016.reinforce import make_sampling_policy
 from azero.types import PyTree
 
 
@@ -80,11 +81,11 @@ class ValueGames:
         """
         mesh_lib.check_divides(settings.num_games, mesh, "value-data.num-games")
         self._settings, self._which = settings, which
-        self.game = go_of(second.config)
-        if go_of(first.config).board_shape != self.game.board_shape:
+        self.game = make_go(second.config.game)
+        shape = make_go(first.config.game).board_shape
+        if shape != self.game.board_shape:
             raise ValueError(
-                f"the two policies are for boards of {go_of(first.config).board_shape} and "
-                f"{self.game.board_shape}"
+                f"the two policies are for boards of {shape} and {self.game.board_shape}"
             )
         (search, self._first), (other, self._second) = (
             sampler(player, mesh) for player in (first, second)
@@ -164,7 +165,7 @@ def sampler(player: SelfPlayer, mesh: Mesh) -> tuple[SearchFn, PyTree]:
             "games for the value network need policy networks of 2016, not a network "
             f"{player.config.network.name}"
         )
-    game = go_of(player.config)
+    game = make_go(player.config.game)
     network = player.config.network.build(game)
     params = jax.jit(network.fold, out_shardings=mesh_lib.replicated(mesh))(player.variables)
     return make_sampling_policy(game, network.infer), params

@@ -15,6 +15,7 @@ from azero.data.records.dataset import Dataset
 from azero.evaluate.accuracy import Outcomes
 from azero.games.go.settings import GoConfig
 from azero.games.table import make
+from azero.players.alphago2016 import make_go
 from azero.report.plots import Chart, Series
 from azero.report.stages import save_stage_charts, write_stages_report
 from azero.search.search import SearchOutput
@@ -22,7 +23,6 @@ from azero.selfplay.policy_games import make_result_sampler
 from azero.train.alphago2016 import figures
 from azero.train.alphago2016 import run as alphago
 from azero.train.alphago2016.config import ByMoveConfig
-from azero.train.alphago2016.reinforce import go_of
 from azero.train.alphago2016.run import load_stages
 from azero.train.alphago2016.stages import Outcome, StageContext
 
@@ -100,7 +100,7 @@ def measured(records, monkeypatch, tmp_path) -> Outcome:
         return Outcomes(none, none, np.square(rows["value"][position]) / 4, none, none)
 
     monkeypatch.setattr(figures, "predict_positions", predict)
-    assert go_of(figures.stage_config(settings, "policy")).komi == 7.0
+    assert make_go(figures.stage_config(settings, "policy").game).komi == 7.0
     return figures.measure_value_by_move(context)
 
 
