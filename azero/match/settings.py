@@ -1,7 +1,7 @@
 """Settings of the evaluations of a run: matches and predictions of recorded games.
 
 Sources: AGZ = Silver et al. 2017 (Nature 550); AZ = Silver et al. 2018 (Science 362) and its
-pseudocode; GUM = Danihelka et al. 2022 (ICLR); KG = Wu 2019.
+pseudocode.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Settings of a run and its checkpoints.
-
-Sources: AGZ = Silver et al. 2017 (Nature 550); AZ = Silver et al. 2018 (Science 362) and its
-pseudocode; GUM = Danihelka et al. 2022 (ICLR); KG = Wu 2019.
-"""
+"""Settings of a run and its checkpoints."""
 
 from __future__ import annotations
 
