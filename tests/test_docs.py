@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from small_runs import quiet_run, tictactoe
 
+import azero
 from azero.checkpoint import list_checkpoints, load_settings
 from azero.config import Kind, to_dict
 from azero.experiment import NAMES, load
@@ -92,10 +93,13 @@ def test_the_game_of_the_page_is_learned_searched_and_won(tmp_path):
     with added("adding-a-game.md", GameConfig) as kind:
         learn_two_iterations(
             tmp_path,
-            game=kind(),
+            game=kind(heap=10),
             search=GumbelConfig(num_simulations=2, max_considered=2),
             network=tictactoe().network,
         )
+        model = azero.load(tmp_path)
+        start = azero.Position.start(model.game)
+        assert model.search(start, visits=10).visits >= 10, "with its heap, not the default one"
         game, longer = kind(heap=12).build(), kind(heap=20).build()  # as --game.heap 20
     assert longer.max_moves == 20
     start = longer.init()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import sys
 from collections.abc import Callable
@@ -182,12 +183,13 @@ def _game_config(spec: ThinkerSpec) -> GameConfig:
 
 
 def rules_of(game: Game) -> GameConfig:
-    """Return the settings that make `game`."""
+    """Return the settings that make `game`, whose attributes have their names."""
     if isinstance(game, PgxGame):
         return game.config
     if not isinstance(game, Go):
         rules = GameConfig.default(game.name)
-        return rules.replace(max_moves=game.max_moves) if isinstance(rules, PiecesConfig) else rules
+        names = [field.name for field in dataclasses.fields(rules)]
+        return rules.replace(**{name: getattr(game, name) for name in names if hasattr(game, name)})
     return GoConfig(
         size=game.board_shape,
         komi=game.komi,
