@@ -151,6 +151,20 @@ class _PureFunctions(NamedTuple):
     update: Callable[[TrainState, PyTree], TrainState]
 
 
+def _check_nested(variables: PyTree) -> None:
+    """Check that a network's variables are nested dictionaries, as its checkpoints are read.
+
+    Raises:
+      ValueError: they are not; the first leaf elsewhere is named.
+    """
+    for path, _ in jax.tree.leaves_with_path(variables):
+        if not all(isinstance(key, jax.tree_util.DictKey) for key in path):
+            raise ValueError(
+                "the variables of a network are arrays in nested dictionaries, not in a list or "
+                f"another tree, as {jax.tree_util.keystr(path)} is"
+            )
+
+
 def _pure_functions(
     config: LearnerConfig, network: Network, game: Game, loss_fn: LossFn
 ) -> _PureFunctions:
@@ -160,6 +174,7 @@ def _pure_functions(
 
     def init(key: Array) -> TrainState:
         variables = network.init(key)
+        _check_nested(variables)
         params, batch_stats = variables["params"], variables["batch_stats"]
         average = None if config.average_decay is None else params
         step = jnp.zeros((), jnp.int32)

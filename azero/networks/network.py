@@ -54,9 +54,9 @@ class Outputs(NamedTuple):
 class Network(NamedTuple):
     """A policy and value network as pure functions, whatever library defines its layers.
 
-    `variables` is {"params": ..., "batch_stats": ...}, float32. `planes` is [B, H, W, C] of any
-    dtype (bool from a game). Logits are float32[B, A] over all actions, unmasked; value is
-    float32[B] in [-1, 1] for the side to move.
+    `variables` is {"params": ..., "batch_stats": ...}, nested dictionaries of float32 arrays.
+    `planes` is [B, H, W, C] of any dtype (bool from a game). Logits are float32[B, A] over all
+    actions, unmasked; value is float32[B] in [-1, 1] for the side to move.
     """
 
     init: Callable[[Array], PyTree]

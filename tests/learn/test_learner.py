@@ -242,6 +242,20 @@ def test_clipped_gradients_have_the_norm_that_is_set_and_the_state_keeps_its_for
     assert moves[0.5] == pytest.approx(0.5, rel=1e-3)
 
 
+def test_variables_that_a_checkpoint_would_not_give_back_are_refused() -> None:
+    game = get_game("tictactoe")
+    network = ResNetConfig(blocks=1, filters=4).build(game)
+
+    def in_a_list(key: jax.Array) -> Any:
+        variables = network.init(key)
+        return {**variables, "params": [variables["params"]]}
+
+    wrong = network._replace(init=in_a_list)
+    learner = make_learner(LearnerConfig(), wrong, game, make_mesh(jax.devices()[:1]))
+    with pytest.raises(ValueError, match=r"nested dictionaries, not in a list .*\['params'\]\[0\]"):
+        learner.init(jax.random.key(0))
+
+
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match=r"learner\.batch-size = 30 .* 8 devices"):
         make(dataclasses.replace(CONFIG, batch_size=30), devices=8)
