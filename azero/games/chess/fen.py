@@ -87,8 +87,8 @@ def complete_fen(fen: str) -> list[str]:
     fields = fen.split()
     if not 4 <= len(fields) <= 6:
         raise ValueError(
-            f"it has {len(fields)} fields; 6 are needed (pieces, side, castling, en "
-            f"passant, half-moves, move)"
+            f"it has {len(fields)} fields; 4 are needed (pieces, side, castling, en passant), "
+            f"and half-moves and move may follow"
         )
     return [*fields, *("0", "1")[len(fields) - 4 :]]
 

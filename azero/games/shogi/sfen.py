@@ -81,7 +81,8 @@ def _parse_fields(fields: list[str]) -> ParsedSfen:
     fields = fields[1:] if fields[:1] == ["sfen"] else fields
     if not 3 <= len(fields) <= 4:
         raise ValueError(
-            f"it has {len(fields)} fields; 4 are needed (board, side, pieces in hand, move number)"
+            f"it has {len(fields)} fields; 3 are needed (board, side, pieces in hand), and a move "
+            f"number may follow"
         )
     board, side, hands_text, number_text = (*fields, "1")[:4]
     pieces = _parse_board(board)
