@@ -24,12 +24,9 @@ SUFFIXES = with_compressed((".pgn",))
 """Of files of games."""
 ROSTER = ("Event", "Site", "Date", "Round", "White", "Black", "Result")
 """Tags that every game has, in this order (PGN standard, section 8.1.1)."""
-VARIANTS = (
-    *("", "?", "standard", "chess", "classical", "normal", "illegal", "from position"),
-    *("chess960", "chess 960", "fischerandom", "fischerrandom", "fischer random"),
-)
+VARIANTS = ("", "?", "standard", "chess", "classical", "normal", "illegal", "from position")
 """Values of the tag Variant, in small letters, with the rules of chess (python-chess,
-chess.variant); castling of Chess960 fails at its FEN."""
+chess.variant). Chess960 is not among them: its castling rights are not those of chess."""
 NULL_MOVES = ("--", "Z0")
 """How programs write that a side does not move, in analyses (python-chess, ChessBase)."""
 RESULTS = {(1, -1): "1-0", (-1, 1): "0-1", (0, 0): "1/2-1/2"}

@@ -298,6 +298,11 @@ def test_names_are_in_utf_8_or_latin_1_and_the_case_of_the_suffix_does_not_matte
             '[Variant "Atomic"]\n1. e4 d5 2. exd5 *',
             "x.pgn game 1: the variant 'Atomic' has other rules than chess",
         ),
+        (
+            '[Variant "Chess960"]\n[FEN "nrkbbrqn/pppppppp/8/8/8/8/PPPPPPPP/NRKBBRQN w KQkq - 0 1"]\n'
+            "1. e4 *",
+            "x.pgn game 1: the variant 'Chess960' has other rules than chess",
+        ),
         ('[White "A]\n[Black "B"]\n\n1. e4 *', "x.pgn game 1, line 1: '[White \"A]"),
         ("1. e4\n{ no end", "x.pgn game 1, line 2: '{ no end' is not PGN"),
         ("1. e4 e5 2. -- Nf6 *", "x.pgn game 1, move 2: '--' is a null move"),
