@@ -181,6 +181,15 @@ def test_a_mark_and_remarks_before_the_tags_are_no_game(tmp_path):
     assert "4 games read from 3 files; added: train 4 games" in output and "readable" not in output
 
 
+def test_a_file_without_a_game_is_named(tmp_path):
+    for name, text in (("a.pgn", ""), ("b.pgn", "\n \n"), ("c.pgn", str(chess_games(1)[0]))):
+        (tmp_path / name).write_text(text)
+    _, output = import_files(tmp_path / "set", tmp_path, game="chess")
+    assert "a.pgn: not readable: there is no game in it" in output
+    assert "b.pgn: not readable: there is no game in it" in output
+    assert "1 game read from 3 files; added: train 1 game with" in output
+
+
 def test_ratings_and_filters_of_other_games(tmp_path):
     (tmp_path / "a.pgn").write_text("\n\n".join(map(str, chess_games(8))))
     _, output = import_files(tmp_path / "a", tmp_path / "a.pgn", game="chess", min_rating=2430)

@@ -186,8 +186,7 @@ def split_games(file: IO[bytes]) -> Iterator[bytes]:
         size += len(line)
         if size >= LONGEST_GAME:
             raise TooLargeError(f"a game of more than {LONGEST_GAME >> 20} MiB")
-    if any(map(str.strip, lines)):
-        yield "".join(lines).encode("latin-1")
+    yield "".join(lines).encode("latin-1")
 
 
 def decode(content: bytes) -> str:
