@@ -151,18 +151,21 @@ class _PureFunctions(NamedTuple):
     update: Callable[[TrainState, PyTree], TrainState]
 
 
-def _check_nested(variables: PyTree) -> None:
-    """Check that a network's variables are nested dictionaries, as its checkpoints are read.
+def _first_variables(network: Network, key: Array) -> tuple[PyTree, PyTree]:
+    """Return a network's first parameters and batch statistics.
 
     Raises:
-      ValueError: they are not; the first leaf elsewhere is named.
+      ValueError: they are not in nested dictionaries, as checkpoints are read; the first leaf
+        elsewhere is named.
     """
+    variables = network.init(key)
     for path, _ in jax.tree.leaves_with_path(variables):
         if not all(isinstance(key, jax.tree_util.DictKey) for key in path):
             raise ValueError(
                 "the variables of a network are arrays in nested dictionaries, not in a list or "
                 f"another tree, as {jax.tree_util.keystr(path)} is"
             )
+    return variables["params"], variables["batch_stats"]
 
 
 def _pure_functions(
@@ -173,9 +176,7 @@ def _pure_functions(
     planes_shape, num_actions = (*game.board_shape, game.num_planes), game.num_actions
 
     def init(key: Array) -> TrainState:
-        variables = network.init(key)
-        _check_nested(variables)
-        params, batch_stats = variables["params"], variables["batch_stats"]
+        params, batch_stats = _first_variables(network, key)
         average = None if config.average_decay is None else params
         step = jnp.zeros((), jnp.int32)
         return TrainState(params, batch_stats, optimiser.init(params), step, average)
