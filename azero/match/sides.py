@@ -17,13 +17,7 @@ from azero.players.external import MakePlayer
 from azero.players.play_style import PlayStyle
 from azero.players.player import Position
 from azero.players.program import find_program
-from azero.players.program_specs import (
-    GnuShogiSpec,
-    ProgramSpec,
-    UciSpec,
-    long_name,
-    program_maker,
-)
+from azero.players.program_specs import GnuShogiSpec, ProgramSpec, UciSpec, program_maker
 from azero.players.random_moves import RandomMovesSpec
 from azero.players.searches import ENGINE, TRAINED, match_settings
 from azero.players.specs import (
@@ -114,7 +108,7 @@ def read_sides(request: MatchRequest) -> tuple[Side, ...]:
     names = [name or spec.name for name, spec in zip(wanted, specs, strict=True)]
     if names[0] == names[1]:
         names = [
-            name or (spec.name if isinstance(spec, ThinkerSpec) else long_name(spec))
+            name or (spec.name if isinstance(spec, ThinkerSpec) else spec.long_name)
             for name, spec in zip(wanted, specs, strict=True)
         ]
     if names[0] == names[1]:
