@@ -44,7 +44,7 @@ from azero.selfplay.resignation import (
 )
 from azero.selfplay.selfplay import to_host
 from azero.selfplay.targets import policy_room
-from azero.selfplay.trajectory import Assembler, Games
+from azero.selfplay.trajectory import Assembler, Games, Step
 from azero.settings import Config
 from azero.train.boards import carry_of, check_boards, draw_size, on_other_boards, part_of_board
 from azero.train.estimate import positions_per_iteration
@@ -60,7 +60,7 @@ from azero.train.events import (
     Validated,
 )
 from azero.train.programs import PLAY, START, Programs, iteration_key
-from azero.types import PyTree
+from azero.types import Array, PyTree
 
 START_POSITIONS = "start_positions.txt"
 """In a run's directory: its copy of the file of start positions, so that the run continues with the
@@ -288,11 +288,20 @@ class Loop:
         positions = config.num_slots * config.moves_per_dispatch
         yield Phase("self-play")
         state.carry = state.carry._replace(kept=selfplay.new_trees())
-        for dispatch in range(config.dispatches_per_iteration):
+
+        def start(dispatch: int) -> Step[Array]:
             threshold = jnp.float32(state.resign.threshold if config.resign else NEVER)
             state.carry, chunk = selfplay.play(
                 params, state.carry, jax.random.fold_in(key, dispatch), threshold, self.starts
             )
+            return chunk
+
+        following = start(0)
+        for dispatch in range(1, config.dispatches_per_iteration + 1):
+            chunk = following
+            if dispatch < config.dispatches_per_iteration:
+                # The devices play on while the host stores the games of `chunk`.
+                following = start(dispatch)
             games = state.assembler.add(to_host(chunk), state.player_iteration)
             yield self.add_games(state, tally, games, positions)
         state.carry = state.carry._replace(kept=None)

@@ -151,6 +151,33 @@ def test_kept_trees_archive_and_resigned_games_are_resumed(tmp_path, without_rep
     assert row["simulations_per_second"] == pytest.approx(2.5 * row["positions_per_second"])
 
 
+def test_the_devices_play_on_while_the_host_stores_games(tmp_path, monkeypatch):
+    """Each dispatch but the first has been started when the games of the one before are stored."""
+    config = tictactoe()
+    selfplay = dataclasses.replace(config.selfplay, dispatches_per_iteration=3)
+    loop = Loop(dataclasses.replace(config, selfplay=selfplay), make_mesh(), tmp_path)
+    order = []
+    programs = loop.programs.selfplay_at(0)
+
+    def play(*arguments):
+        order.append("play")
+        return programs.play(*arguments)
+
+    def add_games(self, *arguments, whole=Loop.add_games):
+        order.append("store")
+        return whole(self, *arguments)
+
+    monkeypatch.setattr(
+        loop.programs, "selfplay_at", lambda iteration: programs._replace(play=play)
+    )
+    monkeypatch.setattr(Loop, "add_games", add_games)
+    state = loop.state(loop.fresh_arrays())
+    for _ in loop.iterate(state):
+        pass
+    assert order == ["play", "play", "store", "play", "store", "store"]
+    assert state.positions == 3 * selfplay.num_games * selfplay.moves_per_dispatch
+
+
 @pytest.mark.parametrize(
     ("before", "now", "slots"),
     [
