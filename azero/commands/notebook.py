@@ -41,8 +41,9 @@ class Training:
     """An experiment in a process of its own: it has the accelerator for itself, and saves and stops
     as in a terminal."""
 
-    def __init__(self, experiment: str, workdir: Path | str, *flags: str) -> None:
-        """Start `experiment` in `workdir`, or continue its run, with the flags of its command line.
+    def __init__(self, experiment: str, workdir: Path | str, *flags: str | float) -> None:
+        """Start `experiment` in `workdir`, or continue its run, with the flags of its command line;
+        numbers may be given as such: `"--run.iterations", 20`.
 
         Raises:
           ValueError: there is no such experiment, or a run in `workdir` is already in progress.
@@ -57,7 +58,7 @@ class Training:
             f"azero.experiments.{experiment}",
             "--workdir",
             str(self.workdir),
-            *flags,
+            *map(str, flags),
         ]
         # Jupyter sets FORCE_COLOR, which would fill the log with a terminal's control codes.
         environment = {name: os.environ[name] for name in os.environ if name != "FORCE_COLOR"}

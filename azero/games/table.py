@@ -43,7 +43,7 @@ def make(name: str, **options: Any) -> Game:
     known = inspect.signature(rules, eval_str=True).parameters
     if unknown := [option for option in options if option not in known]:
         raise ValueError(
-            f"make({name!r}) has no option {unknown[0]!r}; the options are: {', '.join(known)}"
+            f"make({name!r}) has no option {unknown[0]!r}; it has {', '.join(known) or 'none'}"
         )
     source = f"make({name!r})"
     return rules(

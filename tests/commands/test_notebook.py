@@ -54,7 +54,7 @@ def test_a_run_is_shown_stopped_and_continued(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(second._process, "wait", interrupted_once(second._process.wait))
     assert second.follow() == EXIT_INTERRUPTED
     done = iterations(workdir)[-1]
-    again = notebook.Training("tictactoe", workdir, *SMALL, "--run.iterations", str(done + 1))
+    again = notebook.Training("tictactoe", workdir, *SMALL, "--run.iterations", done + 1)
     assert again.follow() == 0 and "finished" in capsys.readouterr().out
     assert iterations(workdir) == list(range(1, done + 2))
     assert "\x1b" not in "".join(again.log), again.log
