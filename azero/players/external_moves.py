@@ -21,6 +21,9 @@ RESIGN_MOVES = 10
 _OPTION = re.compile(r"option name (.+?) type (\w+)(.*)")
 _RANGE = re.compile(r" min (-?\d+) max (-?\d+)")
 _SCORE = re.compile(r"\bscore (cp|mate) ([-+]?\d+)")
+_NO_CHESS960 = ("UCI_Chess960", "false")
+"""Sent to every program that has the option. Sjaak II has it on by default, and then names castling
+by the rook's square (e1h1)."""
 _LESSER = re.compile(r"\bmultipv (?!1\b)")
 """In a line about a move that is not the best."""
 
@@ -107,7 +110,8 @@ class UciPlayer(ProgramPlayer[ExternalProgram]):
         known = program.ask(protocol, lambda line: line == f"{protocol}ok", self._timeout)
         found = (option for line in known if (option := _OPTION.match(line)))
         options = {option[1].lower(): option for option in found}
-        for name, value in self._options:
+        usual = [_NO_CHESS960] if _NO_CHESS960[0].lower() in options else []
+        for name, value in [*usual, *self._options]:
             option = options.get(name.lower())
             if option is None:
                 names = ", ".join(sorted(option[1] for option in options.values()))

@@ -8,7 +8,7 @@ MOVES = {"uci": ["g1f3", "g8f6", "f3g1", "f6g8"], "usi": ["5i5h", "5a5b", "5h5i"
 
 
 def main(mode: str) -> None:
-    protocol, played, is_given = "uci", 0, False
+    protocol, played, is_given, castling = "uci", 0, False, "e1h1"
     for line in sys.stdin:
         words = line.split()
         if words[0] in MOVES:
@@ -17,6 +17,7 @@ def main(mode: str) -> None:
                 "id name script\noption name Skill Level type spin default 20 min 0 max 20\n"
                 + "option name Style type combo default Solid var Solid var Very risky\n"
                 + "option name Ponder type check default false\n"
+                + "option name UCI_Chess960 type check default true\n"
                 + protocol
                 + "ok",
                 flush=True,
@@ -24,8 +25,11 @@ def main(mode: str) -> None:
         elif words[0] == "isready":
             print("readyok", flush=True)
         elif words[0] == "setoption":
-            sys.stderr.write(line)
-            sys.stderr.flush()
+            if words[1:] == ["name", "UCI_Chess960", "value", "false"]:
+                castling = "e1g1"
+            else:
+                sys.stderr.write(line)
+                sys.stderr.flush()
         elif words[0] == "position":
             is_given = words[1] != "startpos"
             played = len(words) - words.index("moves") - 1 if "moves" in words else 0
@@ -43,6 +47,7 @@ def main(mode: str) -> None:
                 "none": "(none)",
                 "win": "win",
                 "nothing": "",
+                "castling": castling,
             }
             answers |= {"mate": "h1h8", "wait": "a8b8"} if is_given else {}
             if mode == "behind":

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from needs import require_program
 
+from azero.games.position import position_of
 from azero.games.table import make
 from azero.match.referee import play_game
 from azero.players.external_moves import GnuShogiPlayer, UciPlayer
@@ -103,6 +104,14 @@ def test_options_are_those_that_the_program_has() -> None:
         _player("good", options=[("Style", "risky")]).reset()
     with pytest.raises(ValueError, match="'Ponder' is one of true, false, not no"):
         _player("good", options=[("Ponder", "no")]).reset()
+
+
+def test_a_program_of_chess960_plays_chess() -> None:
+    player, start = _player("castling"), position_of("4k3/8/8/8/8/8/8/4K2R w K - 0 1", CHESS)
+    player.reset()
+    action = player.choose(start, Clock(10.0)).action
+    player.close()
+    assert start.action_name(action) == "e1g1"
 
 
 def test_a_program_that_was_closed_says_so() -> None:
