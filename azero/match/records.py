@@ -123,17 +123,19 @@ def match_pgn(game: MatchGame, rules: GameConfig, board: Game, names: tuple[str,
         "White": white,
         "Black": black,
     }
-    tags |= {"PlyCount": str(len(game.actions)), "Termination": _termination(game)}
+    tags |= {"PlyCount": str(len(game.actions)), "Termination": _termination(game, board)}
     first, second = game.rewards
     fen = game.start or CHESS_START
     comments = _comments(game, _lines(game, board_of_fen(fen), format_san), ", ")
     return format_pgn(game.actions, tags, RESULTS[int(first), int(second)], fen, comments)
 
 
-def _termination(game: MatchGame) -> str:
-    """Return the reason in the words of the PGN standard, section 9.8.1."""
+def _termination(game: MatchGame, rules: Game) -> str:
+    """Return the reason in the words of the PGN standard, section 9.8.1; the limit of moves, which
+    chess does not have, is an adjudication."""
     if not game.failed:
-        return "normal"
+        is_cut = game.reward == 0 and len(game.actions) >= rules.max_moves
+        return "adjudication" if is_cut else "normal"
     if game.failure.startswith(ON_TIME):
         return "time forfeit"
     return "rules infraction" if game.failure.startswith(ILLEGAL) else "abandoned"

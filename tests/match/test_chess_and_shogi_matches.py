@@ -120,6 +120,16 @@ def test_what_a_program_says_is_not_how_it_failed() -> None:
     assert csa_ending(game, make("shogi")) == "%+ILLEGAL_ACTION"
 
 
+def test_a_draw_by_the_limit_of_moves_is_an_adjudication() -> None:
+    config = GameConfig.default("chess")
+    for limit, reason in ((4, "adjudication"), (5, "normal")):
+        game, end = make("chess", max_moves=limit), Position.start(make("chess"))
+        for name in ("g1f3", "g8f6", "f3g1", "f6g8"):
+            end = end.play(end.parse_action(name))
+        played = MatchGame(1, None, True, 0.0, end.actions, 0, "played out")
+        assert f'[Termination "{reason}"]' in match_pgn(played, config, game, ("a", "b"))
+
+
 def test_endings_of_shogi_in_csa() -> None:
     game = make("shogi")
 
