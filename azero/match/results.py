@@ -14,7 +14,7 @@ from azero.match.arena import EVALUATION, row_result
 from azero.match.directory import GAMES, MATCH, read_match, read_match_games
 from azero.match.games import absent_player, different_games, group_results, summarise
 from azero.match.score import MatchResult, Tally
-from azero.models.naming import is_network
+from azero.models.naming import is_network, normalise_name
 
 
 class MatchOutcome(NamedTuple):
@@ -142,7 +142,7 @@ def _identity(side: dict[str, Any], match: dict[str, Any]) -> str:
     in many games at once; in all others it was an engine's. Without visits there is none. The
     engine's exploration is recorded since it is no longer AlphaZero's.
     """
-    words = [side["player"], side["iteration"]]
+    words = [normalise_name(side["player"]), side["iteration"]]
     clock = match["command"].get("clock")
     words += [f"{name} {value:g}" for name, value in (clock or {}).items() if value]
     if side.get("search") is not None:

@@ -71,6 +71,19 @@ def read_options(query: str, text: str) -> list[tuple[str, str]]:
     return options
 
 
+def normalise_name(text: str) -> str:
+    """Return a network's name in the one form that all its spellings have: a network that ships
+    without its kind, any other with it, and the options in alphabetical order. Other names, such
+    as those of programs and of directories that are gone, are returned as they are."""
+    named = parse_network_name(text)
+    if named is None:
+        return text
+    place = named.name if named.kind == "model" else f"{named.kind}:{named.name}"
+    parts = [word.partition("=") for word in named.query.split("&") if word]
+    options = sorted(f"{name.replace('_', '-')}{sign}{value}" for name, sign, value in parts)
+    return "?".join([place, "&".join(options)] if options else [place])
+
+
 def describe_unknown(name: str) -> str:
     """Return why `name`, without a kind, is no network (`parse_network_name`)."""
     if Path(name).is_file():

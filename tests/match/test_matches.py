@@ -704,6 +704,23 @@ def test_the_clock_is_part_of_what_a_player_of_a_tournament_is(tmp_path: Path) -
     assert read_results([tmp_path])[0].players == ("go9 main_time 10", "go7 main_time 10")
 
 
+def test_a_player_given_in_two_spellings_is_rated_as_one(tmp_path: Path) -> None:
+    for number, text in enumerate(
+        ("go9?visits=4&c_visit=20", "model:go9?c-visit=20&visits=4", "go9?visits=4&c-visit=30")
+    ):
+        facts = [
+            {"name": "a", "player": text, "iteration": 1, "visits": 4, "search": "gumbel"},
+            {"name": f"b{number}", "player": "gtp:program", "iteration": None},
+        ]
+        path = tmp_path / str(number)
+        path.mkdir()
+        (path / "match.json").write_text(json.dumps({"command": {}, "players": facts}))
+        row = MatchGame(1, None, True, 1.0, (1,), 0, "played out").row()
+        (path / "games.jsonl").write_text(json.dumps(row) + "\n")
+    first, second, other = (match.players[0] for match in read_results([tmp_path]))
+    assert first == second == "go9?c-visit=20&visits=4 1 4 visits gumbel" != other
+
+
 def test_a_player_with_free_moves_is_another_one_whatever_its_name(tmp_path: Path) -> None:
     for name in ("other", None):
         play(request("corner", "pass", 2, second_name=name, out=tmp_path / f"{name} even"))
