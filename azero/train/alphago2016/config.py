@@ -217,12 +217,17 @@ class StageInfo(NamedTuple):
     title: str
     needs: tuple[str, ...] = ()
     """Stages whose results it needs."""
+    reads_records: bool = False
+    """Whether it learns from recorded games or predicts their moves or results."""
 
 
 STAGES = {
-    "rollout": StageInfo("Rollout policy: a linear softmax over patterns learns from the records"),
-    "tree": StageInfo("Tree policy: the same with more patterns"),
-    "policy": StageInfo("Policy network: learns the moves of the records"),
+    "rollout": StageInfo(
+        "Rollout policy: a linear softmax over patterns learns from the records",
+        reads_records=True,
+    ),
+    "tree": StageInfo("Tree policy: the same with more patterns", reads_records=True),
+    "policy": StageInfo("Policy network: learns the moves of the records", reads_records=True),
     "reinforce": StageInfo(
         "Reinforced policy network: games against earlier versions of itself", ("policy",)
     ),
@@ -230,7 +235,9 @@ STAGES = {
         "Positions for the value network: one per self-play game", ("policy", "reinforce")
     ),
     "value": StageInfo("Value network: learns the results", ("value-data",)),
-    "prediction": StageInfo("Move prediction accuracy", ("rollout", "tree", "policy")),
+    "prediction": StageInfo(
+        "Move prediction accuracy", ("rollout", "tree", "policy"), reads_records=True
+    ),
     "rl-match": StageInfo(
         "Reinforcement learning against supervised learning, no search", ("policy", "reinforce")
     ),
@@ -239,11 +246,12 @@ STAGES = {
         "Rollouts, values, or both: a round robin over lambda",
         ("rollout", "tree", "policy", "value"),
     ),
-    "planes": StageInfo("Policy networks with fewer planes"),
-    "filters": StageInfo("Policy networks of other widths"),
+    "planes": StageInfo("Policy networks with fewer planes", reads_records=True),
+    "filters": StageInfo("Policy networks of other widths", reads_records=True),
     "overfitting": StageInfo(
         "Value networks that learn from all positions of their games",
         ("policy", "reinforce", "value"),
+        reads_records=True,
     ),
     "second-pass": StageInfo(
         "Reinforcement learning with the value network as baseline",
@@ -252,10 +260,12 @@ STAGES = {
     "strength": StageInfo(
         "Win rate by the accuracy of the policy network",
         ("rollout", "tree", "policy", "value", "planes", "filters"),
+        reads_records=True,
     ),
     "value-by-move": StageInfo(
         "Value error by the stage of the game: rollouts of four policies, and the value network",
         ("rollout", "policy", "reinforce", "value"),
+        reads_records=True,
     ),
     "lee": StageInfo(
         "Value networks that learn from games of the whole player, one after another",

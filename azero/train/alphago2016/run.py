@@ -137,8 +137,8 @@ def run(
         _check_needs(workdir, names)
         records = prepare_data(settings, workdir, data, console)
         context = StageContext(experiment.name, settings, workdir, records, console)
-        if set(names) - {name for name in STAGES if STAGES[name].needs} - {*_done(workdir)}:
-            context.data()  # what needs no other stage learns from records
+        if any(STAGES[name].reads_records for name in set(names) - {*_done(workdir)}):
+            context.data()  # before hours of the stages in front of them
         files.write_config(workdir, settings)
         files.write_run(workdir, experiment.name, settings)
         for name in names:

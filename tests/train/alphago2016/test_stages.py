@@ -340,6 +340,19 @@ def test_errors_are_lines(pretended, tmp_path, capsys):
     assert "azero: cannot read the overlay" in capsys.readouterr().err
 
 
+def test_missing_records_are_an_error_before_any_stage(pretended, tmp_path, monkeypatch):
+    ran, _ = pretended
+    with monkeypatch.context() as patched:
+        patched.setattr(alphago, "prepare_data", lambda *_: tmp_path)
+        alphago.run(TINY, TINY.config, tmp_path, None, ("rollout", "tree", "policy"), quiet())
+    ran.clear()
+    for stages in (("reinforce", "value-data", "prediction"), DEFAULT):
+        with pytest.raises(ValueError, match="no records in"):
+            alphago.run(TINY, TINY.config, tmp_path, None, stages, quiet())
+    assert not ran
+    assert alphago.run(TINY, TINY.config, tmp_path, None, ("reinforce",), quiet()) == 0
+
+
 class Shards:
     """Makes shards of four positions, one of each game, and asks for a stop after some."""
 
