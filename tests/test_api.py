@@ -316,6 +316,18 @@ def test_positions_come_from_fen_and_sfen():
         azero.Position.from_fen("8/8 w - -")
 
 
+def test_moves_of_chess_are_read_in_san():
+    start = azero.Position.start(azero.make("chess"))
+    position = start.play_moves("e4 e5 Nf3 Nc6 Bc4 Bc5 0-0 Nf6")
+    assert position.actions == (
+        start.play_moves("e2e4 e7e5 g1f3 b8c6 f1c4 f8c5 e1g1 g8f6").actions
+    )
+    with pytest.raises(ValueError, match="'Nd5' is not a legal move in r1bqk2r"):
+        position.play("Nd5")
+    with pytest.raises(ValueError, match="'Rd8' is ambiguous in "):
+        azero.Position.start(azero.make("chess", fen="R6R/8/8/8/8/8/8/K1k5 w - - 0 1")).play("Rd8")
+
+
 def test_two_networks_play_a_game(tmp_path):
     small = azero.load("go5")
     game = azero.play(small, small, visits=4, opening="C3", komi=3.5, drawn_moves=2)

@@ -138,6 +138,19 @@ class PlayedOnHost(Protocol):
 
 
 @runtime_checkable
+class ReadsMoves(Protocol):
+    """The method of a game whose moves have other notations than that of `format_action`, too."""
+
+    def parse_action(self, state: PyTree, text: str) -> int:
+        """Host side: return the legal action that `text` names in one of the others.
+
+        Raises:
+          ValueError: no legal move or more than one fits; the text is quoted.
+        """
+        ...
+
+
+@runtime_checkable
 class VariablePlanes(Protocol):
     """The method of a game whose planes are a setting."""
 

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azero.games.game import Game, PlayedOnHost
+from azero.games.game import Game, PlayedOnHost, ReadsMoves
 from azero.games.go.rule_names import Rules, read_rules
 from azero.games.go.rules import Go
 from azero.games.go.sgf import GameRecord, parse_games, read_games
@@ -185,7 +185,8 @@ class Position:
         return self.game.format_action(self.state, action)
 
     def parse_action(self, text: str) -> int:
-        """Return the legal action that is written `text` (capitals do not matter).
+        """Return the legal action that is written `text` as `action_name` does (capitals do not
+        matter), in chess also in SAN.
 
         Raises:
           ValueError: no legal move is written like this; the text is quoted.
@@ -196,6 +197,8 @@ class Position:
         for action in np.flatnonzero(self.legal):
             if self.action_name(int(action)).lower() == wanted:
                 return int(action)
+        if isinstance(self.game, ReadsMoves):
+            return self.game.parse_action(self.state, text.strip())
         raise ValueError(
             f"{shorten(text)!r} is not a legal move here (move {len(self.actions) + 1} of the game)"
         )

@@ -54,6 +54,10 @@ class Chess(ChessGame):
     BOARD: ClassVar[ModuleType] = position
     MOVES: ClassVar[ModuleType] = moves
 
+    def parse_action(self, state: ChessState, san: str) -> int:
+        """Host side: return the legal action of a move in SAN; errors as of `text.parse_san`."""
+        return text.parse_san(text.board_of_state(state), san)
+
     @staticmethod
     def survey(
         seen: ChessPosition, plies: Array, clock: Array
