@@ -319,9 +319,7 @@ def test_positions_come_from_fen_and_sfen():
 def test_moves_of_chess_are_read_in_san():
     start = azero.Position.start(azero.make("chess"))
     position = start.play_moves("e4 e5 Nf3 Nc6 Bc4 Bc5 0-0 Nf6")
-    assert position.actions == (
-        start.play_moves("e2e4 e7e5 g1f3 b8c6 f1c4 f8c5 e1g1 g8f6").actions
-    )
+    assert position.actions == (start.play_moves("e2e4 e7e5 g1f3 b8c6 f1c4 f8c5 e1g1 g8f6").actions)
     with pytest.raises(ValueError, match="'Nd5' is not a legal move in r1bqk2r"):
         position.play("Nd5")
     with pytest.raises(ValueError, match="'Rd8' is ambiguous in "):
