@@ -230,18 +230,19 @@ def _facts(run: Path, config: Config, iteration: int, command: str | None) -> di
     rows = [row for row in read_rows(run / METRICS) if row["iteration"] <= iteration]
     name = str(facts.get("experiment"))
     return {
-        "command": command or _command(name, config),
+        "command": command or _command(name, config, facts.get("from_network")),
         "positions": rows[-1].get("positions") if rows else None,
         "hours": round(sum(row["seconds"] for row in rows) / 3600, 2) if rows else None,
         "hardware": f"{facts.get('devices')}, {facts.get('processor')}",
     }
 
 
-def _command(experiment: str, config: Config) -> str:
-    """Return the command that starts a run with these settings."""
+def _command(experiment: str, config: Config, from_network: str | None = None) -> str:
+    """Return the command that starts a run with these settings, from a network if one is named."""
     words = ["azero", "train", experiment]
+    words += [] if from_network is None else ["--from-network", from_network]
     if experiment not in NAMES:
-        return " ".join(words)
+        return shlex.join(words)
     mine, defaults = to_dict(config), to_dict(load(experiment).config)
     for table, settings in mine.items():
         for key, value in settings.items():

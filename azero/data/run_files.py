@@ -6,6 +6,7 @@ metrics.jsonl    one row per iteration
 events.jsonl     evaluations, gates, checkpoints, resumptions: rows with a kind
 samples/N.json   games of iteration N, to be drawn
 boards/NxN/      the replay of another board size
+first_network/   the network that the run started from, and where it came from
 network.azero    an exported network (`azero.checkpoint.exported`)
 """
 
@@ -38,6 +39,10 @@ EXPORTED = "network.azero"
 EXPORTED_SCHEMA = 1
 SAMPLES = "samples"
 BOARDS = "boards"
+FIRST_NETWORK = "first_network"
+"""Directory of the network that the run started from, if it did not start from random parameters."""
+SOURCE = "source.txt"
+"""In FIRST_NETWORK: the network as the command line named it."""
 PACKAGES = ("azero", "jax", "jaxlib", "flax", "optax", "mctx", "orbax-checkpoint", "numpy")
 """Packages whose versions a run records."""
 
@@ -143,6 +148,8 @@ def write_run(workdir: Path, experiment: str, config: Any) -> None:
         "started": old.get("started", time.time()),
         **describe_machine(),
     }
+    with contextlib.suppress(OSError):  # a run from random parameters has no such file
+        facts["from_network"] = (workdir / FIRST_NETWORK / SOURCE).read_text("utf-8").strip()
     write_atomically(workdir / RUN, json.dumps(to_plain(facts), indent=2) + "\n")
 
 

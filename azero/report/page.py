@@ -209,6 +209,7 @@ def _facts(data: RunData) -> list[tuple[str, str]]:
     run, facts = data.run, dict[str, Cell]()
     if "started" in run:
         facts["started"] = time.strftime("%Y-%m-%d %H:%M", time.localtime(run["started"]))
+    facts["started from the network in"] = run.get("from_network")
     facts |= {name: run.get(name) for name in ("devices", "hosts", "processor", "cores")}
     if versions := run.get("versions"):
         named = {"Python": run.get("python", "?"), **versions}

@@ -26,7 +26,8 @@ from azero.checkpoint.store import list_iterations, root_directory, steps_direct
 from azero.console.tables import format_bytes, format_duration, make_table
 from azero.console.terminal import make_console
 from azero.data.division import deal_shards, forget_processes
-from azero.data.run_files import CONFIG, METRICS, check_run
+from azero.data.rows import write_atomically
+from azero.data.run_files import CONFIG, FIRST_NETWORK, METRICS, SOURCE, check_run
 from azero.data.shard import ShardName, list_shards
 from azero.games.game import Game
 from azero.learn.learner import TrainState
@@ -39,9 +40,6 @@ from azero.train.loop import REPLAY, Loop, RunState
 from azero.train.stage import S, State
 from azero.types import PyTree
 
-FIRST_NETWORK = "first_network"
-"""In a run's directory: the network that it started from, if it did not start from random
-parameters."""
 _OPPONENTS = ("best", "rival")
 """Parts of a state: of them a run has what `evaluation.gate`, or its matches, ask for, which may
 change when it continues."""
@@ -172,7 +170,7 @@ def keep_first_network(given: Path | None, workdir: Path) -> list[str]:
       CheckpointError: there is no network in `given`, or it is damaged.
       StorageError: it cannot be written.
     """
-    given = None if given is None else find_directory(str(given))
+    named, given = given, None if given is None else find_directory(str(given))
     kept, problem, notes = workdir / FIRST_NETWORK, "", []
     if mesh_lib.is_lead():
         if not has_begun(workdir) and kept.exists():
@@ -184,6 +182,8 @@ def keep_first_network(given: Path | None, workdir: Path) -> list[str]:
         elif list_iterations(root_directory(workdir)):
             problem = f"the run in {workdir} has begun without it; omit it to continue that run"
         else:
+            kept.mkdir(parents=True, exist_ok=True)
+            write_atomically(kept / SOURCE, f"{named}\n")
             export_network(given, kept)
     if problem := mesh_lib.from_lead(problem):
         raise ValueError(f"--from-network {given}: {problem}, or use another --workdir")

@@ -239,8 +239,10 @@ def test_the_command_of_a_card_starts_a_run_with_the_same_settings():
     go9 = load_experiment("go9")
     settings = load_experiment("go9_efficient").config
     assert not settings.selfplay.resign and go9.config.selfplay.resign
-    words = shlex.split(_command("go9", settings))
-    assert parse_arguments(go9, words[3:]).settings == settings
+    words = shlex.split(_command("go9", settings, "runs/my sl9"))
+    parsed = parse_arguments(go9, words[3:])
+    assert parsed.settings == settings and parsed.from_network == Path("runs/my sl9")
+    assert "--from-network" not in _command("go9", settings)
 
 
 def test_the_match_of_a_card_can_be_played_again(tmp_path):

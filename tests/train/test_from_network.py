@@ -13,11 +13,11 @@ from small_runs import quiet_run, tictactoe
 
 from azero.checkpoint import CheckpointError, load_variables
 from azero.checkpoint.exported import write_exported
+from azero.data.run_files import FIRST_NETWORK, load_run
 from azero.experiment import load
 from azero.games.go.settings import GoConfig
 from azero.settings import Config
 from azero.train.driver import run_experiment
-from azero.train.saving import FIRST_NETWORK
 from azero.train.selfplay_run import make_selfplay_stage
 
 pytestmark = pytest.mark.usefixtures("shared_programs", "two_devices")
@@ -53,8 +53,11 @@ def test_its_parameters_are_those_of_the_other(tmp_path, learned, average_decay)
         expected["params"],
         found["params"],
     )
-    # The run has begun: it goes on with its own, whatever it is told.
+    # The run has begun: it goes on with its own, whatever it is told, and says which that was.
     assert begin(without_learning(average_decay), tmp_path, tmp_path / "nothing") == 0
+    assert load_run(tmp_path).run["from_network"] == str(learned)
+    assert f"<dd>{learned}</dd>" in (tmp_path / "report.html").read_text()
+    assert "from_network" not in load_run(learned).run
 
 
 def test_a_run_that_has_begun_says_that_another_network_has_no_effect(tmp_path, learned) -> None:
