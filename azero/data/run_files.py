@@ -40,7 +40,7 @@ EXPORTED_SCHEMA = 1
 SAMPLES = "samples"
 BOARDS = "boards"
 FIRST_NETWORK = "first_network"
-"""Directory of the network that the run started from, if it did not start from random parameters."""
+"""Directory of the network that the run started from, if not from random parameters."""
 SOURCE = "source.txt"
 """In FIRST_NETWORK: the network as the command line named it."""
 PACKAGES = ("azero", "jax", "jaxlib", "flax", "optax", "mctx", "orbax-checkpoint", "numpy")
