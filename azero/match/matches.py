@@ -158,7 +158,9 @@ class _RunningMatch:
         if self.rules.name not in RECORDS:
             return None
         suffix, write = RECORDS[self.rules.name]
-        return suffix, write(game, self.rules, self.game, (self.sides[0].name, self.sides[1].name))
+        first, second = (side.name for side in self.sides)
+        text = write(game, self.rules, self.game, (first, second), self.request.clock)
+        return suffix, text
 
     def report(self) -> MatchResult:
         """Print, write and return the result."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from azero.games.chess.pgn import RESULTS, format_pgn
 from azero.games.chess.text import START as CHESS_START
@@ -25,6 +25,7 @@ from azero.games.shogi.sfen import START as SHOGI_START
 from azero.games.shogi.text import ShogiBoard, board_of_sfen
 from azero.match.games import MatchGame
 from azero.match.referee import ON_TIME, PLAYED_OUT
+from azero.players.clock import NO_CLOCK, TimeControl
 from azero.players.player import ILLEGAL, Decision
 
 LINE_MOVES = 8
@@ -35,7 +36,13 @@ slow host rules."""
 _AnyBoard = TypeVar("_AnyBoard", ChessBoard, ShogiBoard)
 
 
-def match_sgf(game: MatchGame, rules: GameConfig, board: Game, names: tuple[str, str]) -> str:
+def match_sgf(
+    game: MatchGame,
+    rules: GameConfig,
+    board: Game,
+    names: tuple[str, str],
+    control: TimeControl = NO_CLOCK,
+) -> str:
     """Return a game of Go as SGF text; `names` are those of the match's first and second player."""
     assert isinstance(rules, GoConfig)
     lines = [
@@ -56,8 +63,23 @@ def match_sgf(game: MatchGame, rules: GameConfig, board: Game, names: tuple[str,
         rules=rules_name(rules.superko, rules.suicide),
         players=names if game.first_is_black else (names[1], names[0]),
         date=time.strftime("%Y-%m-%d"),
+        others=tuple(_sgf_clock(control).items()),
     )
     return format_game(record, notes)
+
+
+def _sgf_clock(control: TimeControl) -> dict[str, str]:
+    """Return the properties TM and OT (SGF FF[4], game info properties) of timed games."""
+    if not control.is_set:
+        return {}
+    clock = control.clock()
+    if clock.seconds_per_move is not None:
+        overtime = f"1x{clock.seconds_per_move:g} byo-yomi"
+    elif clock.periods:
+        overtime = f"{clock.periods}x{clock.period_seconds:g} byo-yomi"
+    else:
+        overtime = f"{clock.increment_seconds:g} fischer" if clock.increment_seconds else ""
+    return {"TM": f"{clock.main_seconds or 0:g}", "OT": overtime}
 
 
 def format_thought(decision: Decision, line: Sequence[str], separator: str) -> str:
@@ -112,7 +134,13 @@ def _reason(game: MatchGame) -> str:
     return "" if game.margin is None else f"{abs(game.margin):g}"
 
 
-def match_pgn(game: MatchGame, rules: GameConfig, board: Game, names: tuple[str, str]) -> str:
+def match_pgn(
+    game: MatchGame,
+    rules: GameConfig,
+    board: Game,
+    names: tuple[str, str],
+    control: TimeControl = NO_CLOCK,
+) -> str:
     """Return a game of chess as PGN text; `names` are those of the match's first and second
     player."""
     white, black = names if game.first_is_black else names[::-1]
@@ -124,10 +152,24 @@ def match_pgn(game: MatchGame, rules: GameConfig, board: Game, names: tuple[str,
         "Black": black,
     }
     tags |= {"PlyCount": str(len(game.actions)), "Termination": _termination(game, board)}
+    tags["TimeControl"] = _pgn_clock(control)
     first, second = game.rewards
     fen = game.start or CHESS_START
     comments = _comments(game, _lines(game, board_of_fen(fen), format_san), ", ")
     return format_pgn(game.actions, tags, RESULTS[int(first), int(second)], fen, comments)
+
+
+def _pgn_clock(control: TimeControl) -> str:
+    """Return a time control in the words of the PGN standard, section 9.6.1; the number of periods
+    has none."""
+    clock = control.clock()
+    parts = []
+    if clock.main_seconds is not None:
+        increment = f"+{clock.increment_seconds:g}" if clock.increment_seconds else ""
+        parts.append(f"{clock.main_seconds:g}{increment}")
+    if each := clock.seconds_per_move or clock.period_seconds:
+        parts.append(f"1/{each:g}")
+    return ":".join(parts) or "-"
 
 
 def _termination(game: MatchGame, rules: Game) -> str:
@@ -141,13 +183,31 @@ def _termination(game: MatchGame, rules: Game) -> str:
     return "rules infraction" if game.failure.startswith(ILLEGAL) else "abandoned"
 
 
-def match_csa(game: MatchGame, rules: GameConfig, board: Game, names: tuple[str, str]) -> str:
+def match_csa(
+    game: MatchGame,
+    rules: GameConfig,
+    board: Game,
+    names: tuple[str, str],
+    control: TimeControl = NO_CLOCK,
+) -> str:
     """Return a game of shogi as CSA text; `names` are those of the match's first and second
     player."""
     black, white = names if game.first_is_black else names[::-1]
     sfen = game.start or SHOGI_START
     comments = _comments(game, _lines(game, board_of_sfen(sfen), format_csa_move), ", ")
-    return format_csa(game.actions, sfen, black, white, csa_ending(game, board), comments)
+    facts = _csa_clock(control)
+    return format_csa(game.actions, sfen, black, white, csa_ending(game, board), comments, facts)
+
+
+def _csa_clock(control: TimeControl) -> list[tuple[str, str]]:
+    """Return the fact TIME_LIMIT (CSA 2.2), which has hours and minutes and the seconds of a
+    period; nothing for a time control that it cannot name."""
+    clock = control.clock()
+    minutes, rest = divmod(clock.main_seconds or 0.0, 60)
+    each = clock.seconds_per_move or clock.period_seconds
+    if not control.is_set or rest or each % 1 or clock.increment_seconds:
+        return []
+    return [("TIME_LIMIT", f"{minutes // 60:02.0f}:{minutes % 60:02.0f}+{each:02.0f}")]
 
 
 def csa_ending(game: MatchGame, rules: Game) -> str:
@@ -175,9 +235,19 @@ def csa_ending(game: MatchGame, rules: Game) -> str:
     )
 
 
-MatchRecord = Callable[[MatchGame, GameConfig, Game, tuple[str, str]], str]
-"""Returns the text of a game, given the rules and the names of the match's first and second
-player."""
+class MatchRecord(Protocol):
+    """A function that returns the text of a game, given the rules, the names of the match's first
+    and second player, and the time control."""
+
+    def __call__(
+        self,
+        game: MatchGame,
+        rules: GameConfig,
+        board: Game,
+        names: tuple[str, str],
+        control: TimeControl = NO_CLOCK,
+    ) -> str: ...
+
 
 RECORDS: dict[str, tuple[str, MatchRecord]] = {
     "go": (".sgf", match_sgf),

@@ -10,11 +10,12 @@ from rich.console import Console
 from azero.games.chess.settings import ChessConfig
 from azero.games.go.settings import GoConfig
 from azero.games.position import Position
+from azero.games.shogi.settings import ShogiConfig
 from azero.games.table import make
 from azero.match import referee
 from azero.match.games import MatchGame
 from azero.match.matches import play_match
-from azero.match.records import csa_ending, match_pgn, match_sgf
+from azero.match.records import csa_ending, match_csa, match_pgn, match_sgf
 from azero.match.referee import play_game
 from azero.match.request import MatchRequest
 from azero.players.clock import Clock, TimeControl
@@ -100,6 +101,32 @@ def test_who_oversteps_the_time_loses(monkeypatch):
     assert csa_ending(chess, make("shogi")) == "%TIME_UP"
     second.reset()
     assert play_game(TICTACTOE, first, second, Clock(5.0)).failed is None
+
+
+@pytest.mark.parametrize(
+    ("control", "sgf", "pgn", "csa"),
+    [
+        (TimeControl(), "", "-", ""),
+        (TimeControl(5.0), "TM[0]OT[1x5 byo-yomi]", "1/5", "00:00+05"),
+        (TimeControl(2.5), "TM[0]OT[1x2.5 byo-yomi]", "1/2.5", ""),
+        (TimeControl(main_time=300.0), "TM[300]", "300", "00:05+00"),
+        (
+            AGZ,
+            "TM[7200]OT[3x60 byo-yomi]",
+            "7200:1/60",
+            "02:00+60",
+        ),
+        (TimeControl(main_time=10800.0, increment=15.0), "TM[10800]OT[15 fischer]", "10800+15", ""),
+        (TimeControl(main_time=90.0), "TM[90]", "90", ""),
+    ],
+)
+def test_records_say_the_time_control(control, sgf, pgn, csa):
+    game, names = MatchGame(1, None, True, 1.0, (), 0, "second resigns"), ("first", "second")
+    go = match_sgf(game, GoConfig(size=(3,)), make("go", size=3), names, control)
+    assert sgf in go and ("TM[" in go, "OT[" in go) == ("TM[" in sgf, "OT[" in sgf)
+    assert f'[TimeControl "{pgn}"]' in match_pgn(game, ChessConfig(), CHESS, names, control)
+    shogi = match_csa(game, ShogiConfig(), make("shogi"), names, control)
+    assert f"$TIME_LIMIT:{csa}\n" in shogi if csa else "TIME_LIMIT" not in shogi
 
 
 def test_white_passes_while_black_has_free_moves():
