@@ -27,6 +27,7 @@ from azero.selfplay.trajectory import NO_NETWORK
 _SEPARATORS = {".sgf": "", ".pgn": "\n", ".csa": "/\n"}
 """Separator between games in a collection: SGF's grammar of collections, a blank line (PGN
 standard, section 8.2.1), a line of one slash (CSA 2.2)."""
+_FORMATS = ", ".join(f"{suffix} of {game}" for game, (suffix, _) in RECORDS.items())
 
 
 def export_games(source: Path, out: Path, last: int | None = None) -> int:
@@ -57,8 +58,7 @@ def export_games(source: Path, out: Path, last: int | None = None) -> int:
 
 def _check_suffix(name: str, out: Path) -> None:
     if name not in RECORDS:
-        formats = ", ".join(f"{suffix} of {game}" for game, (suffix, _) in RECORDS.items())
-        raise ValueError(f"there is no format for games of {name}, only {formats}")
+        raise ValueError(f"there is no format for games of {name}, only {_FORMATS}")
     if out.suffix != RECORDS[name][0]:
         raise ValueError(f"{out}: games of {name} are written to a file *{RECORDS[name][0]}")
 
@@ -71,8 +71,9 @@ def _match_texts(directory: Path, out: Path) -> Iterator[str]:
         (path for path in directory.glob("game*.*") if path.suffix in suffixes),
         key=lambda path: (len(path.name), path.name),  # game9999 comes before game10000
     )
-    if paths:
-        _check_suffix(suffixes[paths[0].suffix], out)
+    if not paths:
+        raise ValueError(f"{directory} has no games in a format of other programs: {_FORMATS}")
+    _check_suffix(suffixes[paths[0].suffix], out)
     for path in paths:
         yield path.read_text(encoding="utf-8")
 
