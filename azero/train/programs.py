@@ -12,6 +12,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
+from azero.games.contract import check_contract
 from azero.match.compiled import Match, make_match
 from azero.match.openings import draw_openings
 from azero.match.score import MatchResult
@@ -39,11 +40,13 @@ class Programs:
         """Build the programs.
 
         Raises:
-          ValueError: settings do not fit each other or the devices.
+          ValueError: settings do not fit each other or the devices, or the game is not as `Game`
+            says.
         """
         self.config = config
         self.mesh = mesh
         self.game = config.game.build()
+        check_contract(self.game)
         platform = mesh.devices.flat[0].platform
         self.network = config.network.build(self.game, platform)
         leaf = network_leaf(self.game, self.network.infer, config.search.random_symmetry)

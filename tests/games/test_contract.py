@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from azero.games.contract import check_contract
 from azero.games.settings import GameConfig
 from azero.games.table import make
 
@@ -86,27 +87,37 @@ def run(request: pytest.FixtureRequest, seed: int) -> Run:
 
 
 def test_shapes_and_dtypes(run: Run) -> None:
-    game = run.game
-    state = game.init()
-    spec = jax.tree.map(
-        lambda a: (a.shape, a.dtype), jax.eval_shape(game.step, state, jnp.int32(0))
-    )
-    assert spec == jax.tree.map(lambda a: (a.shape, a.dtype), state)
-    height, width = game.board_shape
-    expected = {
-        "legal_action_mask": ((game.num_actions,), "bool"),
-        "to_play": ((), "int32"),
-        "is_terminal": ((), "bool"),
-        "rewards": ((2,), "float32"),
-        "observe": (
-            (height, width, game.num_planes),
-            "float32" if game.name in COUNTING else "bool",
-        ),
-        "pack_frame": ((game.frame_words,), "uint32"),
-    }
-    for verb, (shape, dtype) in expected.items():
-        out = jax.eval_shape(getattr(game, verb), state)
-        assert (out.shape, out.dtype) == (shape, dtype), verb
+    check_contract(run.game)
+    planes = jax.eval_shape(run.game.observe, run.game.init())
+    assert planes.dtype == ("float32" if run.game.name in COUNTING else "bool")
+
+
+@pytest.mark.parametrize(
+    ("method", "found", "message"),
+    [
+        ("legal_action_mask", jnp.ones(5, bool), r"returns bool\[5\], not bool\[9\]"),
+        ("rewards", jnp.zeros((), jnp.int32), r"returns int32\[\], not float32\[2\]"),
+        ("observe", jnp.zeros((3, 3)), r"returns float32\[3, 3\], not bool\[3, 3, 3\]"),
+        ("step", None, "returns None, not TicTacToeState"),
+    ],
+)
+def test_a_method_that_breaks_the_contract_is_named(
+    method: str, found: Any, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    game = make("tictactoe")
+    monkeypatch.setattr(type(game), method, lambda *arguments: found)
+    with pytest.raises(ValueError, match=f"{method} of the game tictactoe {message}"):
+        check_contract(game)
+
+
+def test_numbers_of_python_are_allowed_with_64_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = make("tictactoe")
+    monkeypatch.setattr(type(game), "rewards", lambda *_: jnp.where(jnp.arange(2) == 0, 1.0, -1.0))
+    jax.config.update("jax_enable_x64", True)
+    try:
+        check_contract(game)
+    finally:
+        jax.config.update("jax_enable_x64", False)
 
 
 def test_no_axis_is_added_to_an_array_by_itself(run: Run) -> None:
