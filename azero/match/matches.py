@@ -172,10 +172,15 @@ class _RunningMatch:
             movers = (f"as {black}", f"as {white}")
         for line in report_lines(first, second, summary, movers):
             self._say(line)
+        verdict = None
         if self.decision is not None:
-            self._say(f"the test is decided: {first} is {self.decision[1]}")
+            verdict = self.decision[1]
+            self._say(f"the test is decided: {first} is {verdict}")
+        elif self._test is not None:
+            verdict = self._test.undecided(complete_pairs(self.games))
+            self._say(f"the test is {verdict}")
         if self.directory is not None:
-            self.directory.finish(summary, None if self.decision is None else self.decision[1])
+            self.directory.finish(summary, verdict)
             self._say(f"games and result: {self.request.out}")
         return summary.result
 

@@ -74,6 +74,14 @@ class Sprt:
                 )
         return None
 
+    def undecided(self, pairs: Sequence[float]) -> str:
+        """Return what is said of a test that these pairs do not decide."""
+        return (
+            f"undecided: log-likelihood ratio {self.ratio(pairs):+.2f} after "
+            f"{2 * len(pairs)} games, where {-BOUND:.2f} means at most {self.elo0:g} Elo and "
+            f"{BOUND:+.2f} at least {self.elo1:g}"
+        )
+
 
 def _with_mean(values: np.ndarray, shares: np.ndarray, mean: float) -> np.ndarray:
     """Return the probabilities [K] with the given mean under which the shares [K] are most likely:

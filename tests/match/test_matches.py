@@ -347,6 +347,16 @@ def test_a_test_stops_a_match(tmp_path: Path) -> None:
     ), "and it stays stopped"
 
 
+def test_a_test_that_is_not_decided_says_its_ratio(tmp_path: Path) -> None:
+    said = (
+        "undecided: log-likelihood ratio -0.65 after 4 games, where -2.94 means at most 0 Elo and "
+        "+2.94 at least 100"
+    )
+    _, text = play(request("corner", "corner", sprt=(0.0, 100.0), out=tmp_path))
+    assert f"the test is {said}" in text
+    assert read_match(tmp_path)["result"]["sprt"] == said
+
+
 def test_two_networks_play_in_rounds_and_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
