@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from azero.console.tables import count_of
 from azero.data.rows import Row
 from azero.games.go.text import format_score
 from azero.match.paired import PairedScore, group_games, paired_score
@@ -125,6 +126,13 @@ def summarise(games: Sequence[MatchGame]) -> MatchSummary:
         len(games) - len(different),
         _result(different),
     )
+
+
+def failure_notes(failures: Mapping[str, int]) -> list[str]:
+    """Return what is said of the games lost by failures, which are counted by player."""
+    return [
+        f"{count_of(count, 'game')} lost by a failure of {name}" for name, count in failures.items()
+    ]
 
 
 def group_results(games: Sequence[MatchGame]) -> list[MatchResult]:

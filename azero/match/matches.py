@@ -19,7 +19,14 @@ from azero.match.batched import PAIRS_PER_ROUND, PAIRS_PER_TESTED_ROUND, play_ro
 from azero.match.directory import MatchDirectory
 from azero.match.elo import difference_text
 from azero.match.external import Pairing, play_games
-from azero.match.games import MatchGame, MatchSummary, absent_player, complete_pairs, summarise
+from azero.match.games import (
+    MatchGame,
+    MatchSummary,
+    absent_player,
+    complete_pairs,
+    failure_notes,
+    summarise,
+)
 from azero.match.openings import draw_pairings
 from azero.match.records import RECORDS
 from azero.match.request import MatchRequest
@@ -265,10 +272,7 @@ def report_lines(
     ]
     if 0 < score.score < 1 and score.groups > 1:
         lines.append(f"Elo difference {difference_text(score.score, score.low, score.high)}")
-    lines += [
-        f"{count_of(count, 'game')} lost by a failure of {name}"
-        for name, count in summary.failures.items()
-    ]
+    lines += failure_notes(summary.failures)
     if summary.disagreements:
         games = count_of(summary.disagreements, "game")
         lines.append(f"{games} whose score a program counts differently")

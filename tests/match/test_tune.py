@@ -11,6 +11,7 @@ from needs import require_module
 from rich.console import Console
 
 from azero.match.elo import expected_score
+from azero.match.games import MatchGame
 from azero.match.request import MatchRequest
 from azero.match.score import MatchResult, Tally
 from azero.match.tuning.request import TuneRequest
@@ -171,6 +172,35 @@ def test_all_trials_have_the_checkpoints_of_the_first(tmp_path):
 
     tune(request_in(tmp_path, trials=3, first_trials=2), save_posterior, QUIET, play)
     assert seen == [[None, None], [0, 1], [0, 1], [0, 1]]
+
+
+def test_games_lost_by_failures_are_said(tmp_path):
+    script = scripted()
+
+    def play(request: MatchRequest, console: Console, known: dict) -> MatchResult:
+        result = script(request, console, known)
+        assert request.out is not None
+        failed = (request.second_name, "", request.second_name, request.first_name)
+        games = [
+            MatchGame(number, None, True, 1.0, (), 0, "", name)
+            for number, name in enumerate(failed)
+        ]
+        (request.out / "games.jsonl").write_text(
+            "".join(json.dumps(game.row()) + "\n" for game in games)
+        )
+        return result
+
+    said = "2 games lost by a failure of the opponent", "1 game lost by a failure of the player"
+    console = Console(record=True, width=1000)
+    request = request_in(tmp_path, trials=2, first_trials=2, confirm_games=0)
+    found = tune(request, save_posterior, console, play)
+    assert found.failures == {"the opponent": 4, "the player": 2}
+    text = console.export_text()
+    assert len(re.findall(f"trial .*{said[0]}; {said[1]}", text)) == 2
+    assert "in the trials, 4 games lost by a failure of the opponent" in text
+    assert (
+        json.loads((tmp_path / "tuning.json").read_text())["result"]["failures"] == found.failures
+    )
 
 
 def test_a_real_tuning_of_tic_tac_toe(tmp_path):

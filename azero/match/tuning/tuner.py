@@ -14,6 +14,7 @@ import json
 import queue
 import shutil
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +26,8 @@ from azero.console.tables import count_of
 from azero.console.terminal import make_console
 from azero.data.directory_lock import hold
 from azero.data.rows import Row, RowFile, read_rows, to_plain, write_atomically
-from azero.match.directory import MATCH, read_match, seen_from
+from azero.match.directory import MATCH, read_match, read_match_games, seen_from
+from azero.match.games import failure_notes
 from azero.match.matches import play_match
 from azero.match.request import MatchRequest, match_of
 from azero.match.score import NORMAL_95, MatchResult, Tally
@@ -38,6 +40,7 @@ from azero.players.searches import WHOLE_CONSTANTS
 SETTINGS, TRIALS, PLOT = "tuning.json", "trials.jsonl", "posterior.png"
 _WHOLE = (*WHOLE_CONSTANTS, "visits", "threshold", "policy_batch")
 """Settings in players' names that are whole numbers."""
+_PLAYER, _OPPONENT = "the player", "the opponent"
 _CONFIRMATION_SEED = 1_000_003
 """Added to the seed for the openings of the confirmation, which no trial has."""
 
@@ -59,6 +62,8 @@ class Tuned(NamedTuple):
     deviation: float
     confirmation: Tally | None
     """The winner's games against the opponent; None without."""
+    failures: dict[str, int]
+    """Games of the trials lost by a crash, an illegal move or a timeout, by player."""
 
 
 def tune(
@@ -94,7 +99,8 @@ def tune(
         try:
             trials.run()
             found = trials.observations(request.trials)
-            return _conclude(request, space, found, save_plot, console, play)
+            failures = trials.failures(request.trials)
+            return _conclude(request, space, found, failures, save_plot, console, play)
         except KeyboardInterrupt:
             kept = count_of(len(trials.rows), "finished trial")
             raise KeyboardInterrupt(
@@ -160,10 +166,17 @@ class _Trials:
 
     def observations(self, before: int) -> list[Observation]:
         """Return the results of the trials with numbers below `before`."""
-        rows = [self.rows[number] for number in sorted(self.rows) if number < before]
         return [
-            Observation(point_of(self._space, row["values"]), *elo_of(_tally(row))) for row in rows
+            Observation(point_of(self._space, row["values"]), *elo_of(_tally(row)))
+            for row in self._rows(before)
         ]
+
+    def failures(self, before: int) -> dict[str, int]:
+        """Return the games that failures lost in the trials with numbers below `before`."""
+        return dict(sum((Counter(_failures(row)) for row in self._rows(before)), Counter[str]()))
+
+    def _rows(self, before: int) -> list[Row]:
+        return [self.rows[number] for number in sorted(self.rows) if number < before]
 
     def run(self) -> None:
         """Play what is missing, round by round."""
@@ -222,7 +235,7 @@ class _Trials:
         directory = self._request.out / f"trial-{number:03d}"
         shutil.rmtree(directory, ignore_errors=True)
         player = with_values(self._request.player, self._space, values)
-        names = f"trial {number}", "the opponent"
+        names = f"trial {number}", _OPPONENT
         # Programs get the seed plus the number of the game, so that no two trials share one.
         games = self._request.games
         request = _match(self._request, player, names, games, 1 + number * games, directory)
@@ -234,20 +247,30 @@ class _Trials:
             "wins": total.wins,
             "draws": total.draws,
             "losses": total.losses,
+            "failures": Counter(
+                _OPPONENT if game.failed == _OPPONENT else _PLAYER
+                for game in read_match_games(directory)
+                if game.failed
+            ),
         }
 
     def _describe(self, row: Row) -> str:
         pairs = zip(self._space, row["values"], strict=True)
         words = ", ".join(f"{parameter.name} {value:g}" for parameter, value in pairs)
         elo, deviation = elo_of(_tally(row))
-        return (
+        result = (
             f"trial {row['number'] + 1} of {self._request.trials}: {words}: {row['wins']} wins, "
             f"{row['draws']} draws, {row['losses']} losses, {elo:+.0f} Elo (+- {deviation:.0f})"
         )
+        return "; ".join([result, *failure_notes(_failures(row))])
 
 
 def _tally(row: Row) -> Tally:
     return Tally(row["wins"], row["draws"], row["losses"])
+
+
+def _failures(row: Row) -> dict[str, int]:
+    return dict(row.get("failures", {}))  # earlier versions did not count them
 
 
 def _match(
@@ -279,6 +302,7 @@ def _conclude(
     request: TuneRequest,
     space: Sequence[Parameter],
     observations: Sequence[Observation],
+    failures: dict[str, int],
     save_plot: PlotFn,
     console: Console,
     play: PlayFn,
@@ -291,6 +315,8 @@ def _conclude(
     save_plot(request.out / PLOT, space, observations, posterior, winner)
     player = with_values(request.player, space, values)
     half = NORMAL_95 * deviation
+    for note in failure_notes(failures):
+        console.print(f"in the trials, {note}", soft_wrap=True, highlight=False)
     console.print(
         f"best: {player}: {mean:+.0f} Elo against the opponent by the process (95%: "
         f"{mean - half:+.0f} to {mean + half:+.0f}); plot: {request.out / PLOT}",
@@ -302,12 +328,12 @@ def _conclude(
         match = _match(
             request,
             player,
-            ("the winner", "the opponent"),
+            ("the winner", _OPPONENT),
             request.confirm_games,
             _CONFIRMATION_SEED,
             request.out / f"confirmation-{request.trials}",
         )
         tally = play(match, console, _known_players(request, match)).total
-    tuned = Tuned(values, player, mean, deviation, tally)
+    tuned = Tuned(values, player, mean, deviation, tally, failures)
     _write(request, tuned._asdict() | {"confirmation": None if tally is None else vars(tally)})
     return tuned
