@@ -17,6 +17,7 @@ from azero.games.chess.position import ChessPosition
 from azero.games.chess.san import SAN, plain_san
 from azero.games.chess.squares import ChessSquares
 from azero.games.diagrams import diagram_rows, format_ranks, letters_of
+from azero.games.quoting import shorten
 
 __all__ = ["START", "ChessBoard", "board_of_fen", "board_of_state", "parse_fen"]
 
@@ -238,7 +239,7 @@ def parse_san(board: ChessBoard, san: str) -> int:
     found = _san_candidates(board, plain_san(san))
     if len(found) != 1:
         reason = "is not a legal move" if not found else "is ambiguous"
-        raise ValueError(f"{san!r} {reason} in {format_fen(board)}")
+        raise ValueError(f"{shorten(repr(san))} {reason} in {format_fen(board)}")
     return found[0]
 
 
