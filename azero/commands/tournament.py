@@ -36,7 +36,11 @@ def play_tournament(request: TournamentRequest, console: Console | None = None) 
     players = _players(request)
     if request.anchor is not None and request.anchor not in players:
         raise ValueError(f"--anchor {request.anchor}: the players are called {', '.join(players)}")
-    pairs = list(itertools.combinations(players, 2))
+    # Players may be named in another order than where the tournament began.
+    pairs = [
+        pair[::-1] if (request.out / directory_name(*pair[::-1])).exists() else pair
+        for pair in itertools.combinations(players, 2)
+    ]
     directories = [request.out / directory_name(first, second) for first, second in pairs]
     matches = [
         match_of(

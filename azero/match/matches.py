@@ -95,7 +95,7 @@ def play_match(
             kept = "without --out nothing is kept"
             if directory is not None:
                 there = count_of(len(match.games), "finished game")
-                kept = f"{request.out} has {there}, and the same command continues the match"
+                kept = f"{request.out} has {there}, and the same command continues"
             raise KeyboardInterrupt(f"stopped; {kept}") from None
         return match.report()
 

@@ -42,7 +42,10 @@ def test_six_players_are_interrupted_and_rated_in_one_list(tmp_path, monkeypatch
     assert next(rating.elo for rating in fit.ratings if rating.name == "player 3") == 0.0
     assert len(list(tmp_path.iterdir())) == 15
     assert {path: read_match_games(path) for path in played} == before, "nothing is played again"
-    assert [r.elo for r in play_tournament(request, QUIET).ratings] == [r.elo for r in fit.ratings]
+    for players in (PLAYERS, PLAYERS[::-1]):
+        again = play_tournament(dataclasses.replace(request, players=players), QUIET)
+        assert [one.elo for one in again.ratings] == pytest.approx([r.elo for r in fit.ratings])
+        assert len(list(tmp_path.iterdir())) == 15, "nothing is played again"
 
 
 def test_all_matches_have_the_rules_of_the_first_network(tmp_path):

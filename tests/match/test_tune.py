@@ -12,10 +12,13 @@ from rich.console import Console
 
 from azero.match.elo import expected_score
 from azero.match.games import MatchGame
+from azero.match.matches import AbsentPlayerError
 from azero.match.request import MatchRequest
 from azero.match.score import MatchResult, Tally
+from azero.match.sides import Side
 from azero.match.tuning.request import TuneRequest
 from azero.match.tuning.tuner import tune
+from azero.players.program_specs import parse_program
 from azero.report.posterior import save_posterior
 
 require_module("sklearn")
@@ -90,6 +93,22 @@ def test_a_tuning_killed_five_times_ends_as_an_undisturbed_one(tmp_path, at_once
     result = json.loads((tmp_path / "killed" / "tuning.json").read_text())["result"]
     assert result["player"].startswith("go9?visits=8&search=engine&pb-c-init=")
     assert sum(result["confirmation"].values()) == 40
+
+
+def test_a_program_that_never_moves_stops_a_tuning_that_keeps_its_trials(tmp_path):
+    calls = itertools.count(1)
+
+    def play(request: MatchRequest, console: Console, known: dict) -> MatchResult:
+        if next(calls) == 3:
+            gone = Side("gtp:gone", parse_program("gtp:gone"), None, "the opponent")
+            raise AbsentPlayerError(gone, "it ended")
+        return scripted()(request, console, known)
+
+    words = "the opponent .gtp:gone. never played a move: it ended; .* has 2 finished trials, and"
+    with pytest.raises(ValueError, match=words):
+        tune(request_in(tmp_path), save_posterior, QUIET, play)
+    whole = tune(request_in(tmp_path / "whole"), save_posterior, QUIET, scripted())
+    assert tune(request_in(tmp_path), save_posterior, QUIET, play) == whole
 
 
 def test_a_tuning_may_become_longer_but_no_other_one(tmp_path):

@@ -80,3 +80,21 @@ def test_trials_at_once_differ_and_proposals_repeat():
     assert (propose(known, [], 8, 8, 2, 3) == one).all()
     other = propose(known, [one], 9, 8, 2, 3)
     assert np.abs(other - one).max() > 0.02
+
+
+def test_the_interval_has_the_error_of_the_mean():
+    require_module("sklearn")
+    random = np.random.default_rng(0)
+    held = 0
+    for number in range(60):
+        # Nearly equal settings, whose strength four short matches tell badly.
+        elo = random.normal(0.0, 100.0)
+        won = random.binomial(10, expected_score(elo), 4)
+        points = spread_points(4, 1, number)
+        known = [
+            Observation(point, *elo_of(Tally(int(wins), 0, 10 - int(wins))))
+            for point, wins in zip(points, won, strict=True)
+        ]
+        mean, error = Posterior(known).estimate(points[0])
+        held += abs(mean - elo) < 1.96 * error
+    assert held >= 51  # 57 expected; 39 without it

@@ -29,6 +29,8 @@ _AMPLITUDES = (0.1, 10.0)
 """Bounds of the prior variance, in units squared: settings are worth between 30 and 300 Elo."""
 _LENGTHS = (0.1, 3.0)
 """Bounds of the length scales, as fractions of a setting's range."""
+_ANY_MEAN = 1e4
+"""Prior variance of an unknown mean, in units squared: far more than matches can tell."""
 _RESTARTS = 1
 """Restarts of the maximisation of the likelihood."""
 _CANDIDATES = 2048
@@ -74,6 +76,21 @@ class Posterior:
         """Return the mean and the standard deviation in Elo at points [N, D]: float[N] each."""
         mean, deviation = self._process.predict(points, return_std=True)
         return self._mean + _UNIT * mean, _UNIT * deviation
+
+    def estimate(self, point: np.ndarray) -> tuple[float, float]:
+        """Return the mean in Elo at a point [D] and its standard error, which, unlike the deviation
+        of `at`, has the error of the process's own mean: of that nothing is known but the
+        observations."""
+        from sklearn.gaussian_process import GaussianProcessRegressor
+        from sklearn.gaussian_process.kernels import ConstantKernel
+
+        process = GaussianProcessRegressor(
+            self._process.kernel_ + ConstantKernel(_ANY_MEAN),
+            alpha=self._process.alpha,
+            optimizer=None,
+        ).fit(self._points, self._process.y_train_)
+        mean, deviation = process.predict(point[None], return_std=True)
+        return float(self._mean + _UNIT * mean[0]), float(_UNIT * deviation[0])
 
     def improvement(self, points: np.ndarray) -> np.ndarray:
         """Return the expected improvement in Elo over the best mean of the observed points:

@@ -28,7 +28,7 @@ from azero.data.directory_lock import hold
 from azero.data.rows import Row, RowFile, read_rows, to_plain, write_atomically
 from azero.match.directory import MATCH, read_match, read_match_games, seen_from
 from azero.match.games import failure_notes
-from azero.match.matches import play_match
+from azero.match.matches import AbsentPlayerError, play_match
 from azero.match.request import MatchRequest, match_of
 from azero.match.score import NORMAL_95, MatchResult, Tally
 from azero.match.sides import check_players
@@ -60,6 +60,7 @@ class Tuned(NamedTuple):
     elo: float
     """Mean of the process there, against the opponent."""
     deviation: float
+    """Its standard error."""
     confirmation: Tally | None
     """The winner's games against the opponent; None without."""
     failures: dict[str, int]
@@ -79,8 +80,8 @@ def tune(
     tuning that was stopped ends as one that was not (with one worker, and without a clock).
 
     Raises:
-      ValueError: a parameter or a player is not understood, the directory holds another tuning, or
-        scikit-learn is not installed.
+      ValueError: a parameter or a player is not understood, the directory holds another tuning,
+        scikit-learn is not installed, or a player never made a move in a trial.
       KeyboardInterrupt: it was stopped; the message says what is kept.
     """
     console = console or make_console()
@@ -101,10 +102,12 @@ def tune(
             found = trials.observations(request.trials)
             failures = trials.failures(request.trials)
             return _conclude(request, space, found, failures, save_plot, console, play)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, AbsentPlayerError) as error:
+            stop = KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else ValueError
+            why = "stopped" if stop is KeyboardInterrupt else error
             kept = count_of(len(trials.rows), "finished trial")
-            raise KeyboardInterrupt(
-                f"stopped; {request.out} has {kept}, and the same command continues the tuning"
+            raise stop(
+                f"{why}; {request.out} has {kept}, and the same command continues the tuning"
             ) from None
 
 
@@ -311,7 +314,7 @@ def _conclude(
     posterior = Posterior(observations)
     values = values_of(space, posterior.best(request.seed))
     winner = point_of(space, values)
-    mean, deviation = (float(found[0]) for found in posterior.at(winner[None]))
+    mean, deviation = posterior.estimate(winner)
     save_plot(request.out / PLOT, space, observations, posterior, winner)
     player = with_values(request.player, space, values)
     half = NORMAL_95 * deviation
