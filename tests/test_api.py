@@ -219,7 +219,7 @@ def test_mistakes_are_one_line(animal, go7):
     with pytest.raises(ValueError, match="'5' is not a player"):
         azero.play(animal, 5)
     no_game = r"is not a game, as azero\.make and model\.game are"
-    for wrong in ("go", animal):
+    for wrong in ("go", animal, type(go7.game)):
         with pytest.raises(TypeError, match=no_game):
             azero.Position.start(wrong)
         with pytest.raises(TypeError, match=no_game):

@@ -239,7 +239,7 @@ def position_of(text: str, game: Game) -> Position:
 
 
 def _check_game(game: object) -> None:
-    if not hasattr(game, "init"):
+    if isinstance(game, type) or not hasattr(game, "init"):
         raise TypeError(f"{game!r} is not a game, as azero.make and model.game are")
 
 

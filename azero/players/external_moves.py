@@ -18,7 +18,7 @@ _NO_MOVE = ("(none)", "none", "0000", "null")
 
 RESIGN_MOVES = 10
 """Moves in a row for `UciPlayer`'s resign_score (AZ, methods: -900 centipawns for ten moves)."""
-_OPTION = re.compile(r"option name (.+?) type (\w+)(.*)")
+_OPTION = re.compile(r"option name (.+?) type (check|spin|combo|button|string)\b(.*)")
 _RANGE = re.compile(r" min (-?\d+) max (-?\d+)")
 _SCORE = re.compile(r"\bscore (cp|mate) ([-+]?\d+)")
 _NO_CHESS960 = ("UCI_Chess960", "false")
@@ -108,7 +108,8 @@ class UciPlayer(ProgramPlayer[ExternalProgram]):
         self._beginning, self._moves, self._bad_moves = "", [], 0
         program, protocol = self.restart(), self._notation.protocol
         known = program.ask(protocol, lambda line: line == f"{protocol}ok", self._timeout)
-        found = (option for line in known if (option := _OPTION.match(line)))
+        lines = (" ".join(line.split()) for line in known)
+        found = (option for line in lines if (option := _OPTION.match(line)))
         options = {option[1].lower(): option for option in found}
         usual = [_NO_CHESS960] if _NO_CHESS960[0].lower() in options else []
         for name, value in [*usual, *self._options]:

@@ -14,9 +14,10 @@ def main(mode: str) -> None:
         if words[0] in MOVES:
             protocol = words[0]
             print(
-                "id name script\noption name Skill Level type spin default 20 min 0 max 20\n"
+                "id name script\noption name Skill Level  type spin default 20 min  0 max 20\n"
                 + "option name Style type combo default Solid var Solid var Very risky\n"
                 + "option name Ponder type check default false\n"
+                + "option name Node type  limit type spin default 1 min 1 max 9\n"
                 + "option name UCI_Chess960 type check default true\n"
                 + protocol
                 + "ok",

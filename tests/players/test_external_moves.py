@@ -90,10 +90,12 @@ def test_resigning_is_no_failure() -> None:
 
 def test_options_are_those_that_the_program_has() -> None:
     options = [("skill level", "3"), ("style", "Very risky"), ("Ponder", "false")]
+    options.append(("node type limit", "2"))
     player = _player("good", options=options)
     player.reset()
     player.close()
-    with pytest.raises(ValueError, match="script has no option 'Skil'; it has Ponder, Skill Level"):
+    names = "Node type limit, Ponder, Skill Level"
+    with pytest.raises(ValueError, match=f"script has no option 'Skil'; it has {names}"):
         _player("good", options=[("Skil", "3")]).reset()
     for value in ("21", "-1", "best"):
         with pytest.raises(
