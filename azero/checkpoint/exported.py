@@ -22,13 +22,21 @@ def exported_path(directory: Path) -> Path:
     return directory / EXPORTED
 
 
+def settings_of_network(config: Config) -> dict[str, Any]:
+    """Return the settings that are written with a network. A file of start positions is named
+    without its folder, which is one of this machine."""
+    settings = to_dict(config)
+    if positions := settings["game"].get("start_positions"):
+        settings["game"]["start_positions"] = Path(positions).name
+    return settings
+
+
 def write_exported(
     directory: Path, variables: PyTree, iteration: int, config: Config, half: bool = False
 ) -> Path:
     """Write a network's variables, nested dictionaries of arrays, and the settings and the
-    iteration of its run into `directory`, which is made if need be; return the file. A file of
-    start positions is named without its folder, which is one of this machine. With `half`, filters
-    and matrices are written as float16.
+    iteration of its run into `directory`, which is made if need be; return the file. With `half`,
+    filters and matrices are written as float16.
 
     Raises:
       StorageError: it cannot be written.
@@ -36,9 +44,7 @@ def write_exported(
     directory.mkdir(parents=True, exist_ok=True)
     path = exported_path(directory)
     facts = {"kind": "network", "schema": EXPORTED_SCHEMA, "iteration": iteration}
-    arrays, settings = flatten_dict(variables, sep="/"), to_dict(config)
-    if positions := settings["game"].get("start_positions"):
-        settings["game"]["start_positions"] = Path(positions).name
+    arrays = flatten_dict(variables, sep="/")
     if half:
         arrays = {
             # the variances of a deep tower exceed float16
@@ -47,7 +53,7 @@ def write_exported(
             else array.astype(np.float16)
             for name, array in arrays.items()
         }
-    write_arrays(path, arrays, {**facts, "config": settings})
+    write_arrays(path, arrays, {**facts, "config": settings_of_network(config)})
     return path
 
 

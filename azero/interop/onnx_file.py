@@ -14,7 +14,7 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-from azero.config import to_dict
+from azero.checkpoint.exported import settings_of_network
 from azero.cores import num_cores
 from azero.data.files import write_atomic
 from azero.games.game import Game
@@ -70,7 +70,7 @@ def write_onnx(path: Path, variables: PyTree, config: Config) -> None:
         ir_version=_IR_VERSION,
         producer_name="azero",
     )
-    onnx.helper.set_model_props(model, {_SETTINGS: json.dumps(to_dict(config))})
+    onnx.helper.set_model_props(model, {_SETTINGS: json.dumps(settings_of_network(config))})
     onnx.checker.check_model(model)
     write_atomic(path, [model.SerializeToString()])
 
