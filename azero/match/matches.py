@@ -30,7 +30,6 @@ from azero.match.games import (
 from azero.match.openings import draw_pairings
 from azero.match.records import RECORDS
 from azero.match.request import MatchRequest
-from azero.match.score import MatchResult
 from azero.match.sides import (
     Side,
     check_start_positions,
@@ -59,7 +58,7 @@ def play_match(
     console: Console | None = None,
     known: Mapping[str, dict[str, Any]] = MappingProxyType({}),
     rules: GameConfig | None = None,
-) -> MatchResult:
+) -> MatchSummary:
     """Play the match, print its score, and write its games where a directory is named. The players
     `known` of other matches (`read_players`) play with the checkpoints that they had there, and
     `rules` are by default those of the two players (`match_rules`).
@@ -169,7 +168,7 @@ class _RunningMatch:
         text = write(game, self.rules, self.game, (first, second), self.request.clock)
         return suffix, text
 
-    def report(self) -> MatchResult:
+    def report(self) -> MatchSummary:
         """Print, write and return the result."""
         summary = summarise(self.games)
         first, second = (side.name for side in self.sides)
@@ -189,7 +188,7 @@ class _RunningMatch:
         if self.directory is not None:
             self.directory.finish(summary, verdict)
             self._say(f"games and result: {self.request.out}")
-        return summary.result
+        return summary
 
     def _check_test(self) -> None:
         """Check whether the test is decided: by complete pairs in their order, so that fast games

@@ -54,7 +54,7 @@ def request(kind: str, first: str, second: str, games: int = 2, **settings: obje
 
 def play(wanted: MatchRequest) -> tuple[MatchResult, str]:
     console = Console(file=io.StringIO(), width=300)
-    result = play_match(wanted, console)
+    result = play_match(wanted, console).result
     return result, console.file.getvalue()  # type: ignore[attr-defined]
 
 

@@ -65,7 +65,7 @@ def request(first: str, second: str, games: int = 4, **settings: object) -> Matc
 
 def play(wanted: MatchRequest) -> tuple[MatchResult, str]:
     console = Console(file=io.StringIO(), width=300)
-    result = play_match(wanted, console)
+    result = play_match(wanted, console).result
     return result, console.file.getvalue()  # type: ignore[attr-defined]
 
 

@@ -246,12 +246,12 @@ def test_a_match_by_the_clock_with_free_moves_continues(tmp_path):
         out=tmp_path / "match",
     )
     quiet = Console(quiet=True)
-    result = play_match(request, quiet)
+    result = play_match(request, quiet).result
     assert result.total.games == 2 and result.second.games == 2, "the first is White in both"
     text = (tmp_path / "match" / "match.json").read_text()
     assert '"failures": {}' in text and "3 free moves" in text and "visits" in text
     assert (tmp_path / "match" / "game0001.sgf").read_text().count(";W[]") >= 2
-    assert play_match(request, quiet) == result
+    assert play_match(request, quiet).result == result
     with pytest.raises(ValueError, match="handicap is a setting of Go"):
         play_match(
             MatchRequest("random:tictactoe", "random:tictactoe", handicap=2, second_name="b"), quiet
@@ -263,5 +263,5 @@ def test_a_hundred_games_by_the_clock_without_a_loss_on_time(tmp_path):
     players = [f"random-net:tictactoe?seed={seed}&search=engine" for seed in (1, 2)]
     clock = TimeControl(main_time=3.0, periods=3, period_time=0.6)
     request = MatchRequest(*players, clock=clock, games=100, random_plies=2, out=tmp_path / "match")
-    assert play_match(request, Console(quiet=True)).total.games == 100
+    assert play_match(request, Console(quiet=True)).result.total.games == 100
     assert '"failures": {}' in (tmp_path / "match" / "match.json").read_text()

@@ -11,8 +11,9 @@ from needs import require_module
 from rich.console import Console
 
 from azero.match.elo import expected_score
-from azero.match.games import MatchGame
+from azero.match.games import MatchGame, MatchSummary
 from azero.match.matches import AbsentPlayerError
+from azero.match.paired import paired_score
 from azero.match.request import MatchRequest
 from azero.match.score import MatchResult, Tally
 from azero.match.sides import Side
@@ -32,7 +33,7 @@ def scripted(killed_at: tuple[int, ...] = ()):
     calls with these numbers."""
     calls = itertools.count(1)
 
-    def play(request: MatchRequest, console: Console, known: dict) -> MatchResult:
+    def play(request: MatchRequest, console: Console, known: dict) -> MatchSummary:
         call = next(calls)
         assert request.out is not None
         request.out.mkdir(parents=True, exist_ok=True)
@@ -44,7 +45,10 @@ def scripted(killed_at: tuple[int, ...] = ()):
         value = float(request.first.partition("pb-c-init=")[2])
         elo = 150.0 - 200.0 * (np.log(value) - np.log(2.0)) ** 2
         won = np.random.default_rng(request.seed).binomial(request.games, expected_score(elo))
-        return MatchResult(Tally(int(won), 0, request.games - int(won)), Tally())
+        result = MatchResult(Tally(int(won), 0, request.games - int(won)), Tally())
+        rewards = [1.0] * int(won) + [-1.0] * (request.games - int(won))
+        score = paired_score(rewards, [()] * request.games)
+        return MatchSummary(result, score, {}, 0, 0, result)
 
     return play
 
@@ -65,7 +69,7 @@ def request_in(out, **changes) -> TuneRequest:
 def test_no_two_trials_give_a_program_the_same_seed(tmp_path):
     seeds: list[int] = []
 
-    def play(request: MatchRequest, console: Console, known: dict) -> MatchResult:
+    def play(request: MatchRequest, console: Console, known: dict) -> MatchSummary:
         seeds.extend(request.seed + number for number in range(1, request.games + 1))
         return scripted()(request, console, known)
 
@@ -98,7 +102,7 @@ def test_a_tuning_killed_five_times_ends_as_an_undisturbed_one(tmp_path, at_once
 def test_a_program_that_never_moves_stops_a_tuning_that_keeps_its_trials(tmp_path):
     calls = itertools.count(1)
 
-    def play(request: MatchRequest, console: Console, known: dict) -> MatchResult:
+    def play(request: MatchRequest, console: Console, known: dict) -> MatchSummary:
         if next(calls) == 3:
             gone = Side("gtp:gone", parse_program("gtp:gone"), None, "the opponent")
             raise AbsentPlayerError(gone, "it ended")
@@ -179,7 +183,7 @@ def test_what_cannot_be_tuned_is_named(tmp_path):
 def test_all_trials_have_the_checkpoints_of_the_first(tmp_path):
     script, seen = scripted(), []
 
-    def play(request: MatchRequest, console: Console, known: dict) -> MatchResult:
+    def play(request: MatchRequest, console: Console, known: dict) -> MatchSummary:
         names = request.first, request.second
         seen.append([known.get(name, {}).get("iteration") for name in names])
         result = script(request, console, known)
@@ -196,7 +200,7 @@ def test_all_trials_have_the_checkpoints_of_the_first(tmp_path):
 def test_games_lost_by_failures_are_said(tmp_path):
     script = scripted()
 
-    def play(request: MatchRequest, console: Console, known: dict) -> MatchResult:
+    def play(request: MatchRequest, console: Console, known: dict) -> MatchSummary:
         result = script(request, console, known)
         assert request.out is not None
         failed = (request.second_name, "", request.second_name, request.first_name)

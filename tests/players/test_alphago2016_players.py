@@ -201,7 +201,7 @@ def test_a_match_is_played(networks, tmp_path):
         komi=-3.5,
         out=tmp_path / "match",
     )
-    result = play_match(wanted, console)
+    result = play_match(wanted, console).result
     assert result.total.games == 2 and "failure" not in console.file.getvalue()
     assert "alphago2016 policy2016, 6 visits against" in console.file.getvalue()
 

@@ -56,11 +56,11 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_match_of_networks_with_and_without_komi_planes(pooled, plain, tmp_path) -> None:
     pooled, plain = f"{pooled}?visits=4", f"{plain}?visits=4"
     request = MatchRequest(pooled, plain, games=4, temperature_moves=4, komi=2.5)
-    result = play_match(request, Console(quiet=True))
+    first = play_match(request, Console(quiet=True))
     other = play_match(
         dataclasses.replace(request, first=plain, second=pooled), Console(quiet=True)
     )
-    assert result.total.games == other.total.games == 4
+    assert first.result.total.games == other.result.total.games == 4
 
 
 @pytest.mark.usefixtures("two_devices")
@@ -68,7 +68,7 @@ def test_a_match_on_another_board(pooled, plain) -> None:
     request = MatchRequest(
         f"{pooled}?visits=4", f"{pooled}?visits=0", games=2, temperature_moves=4, size=4
     )
-    assert play_match(request, Console(quiet=True)).total.games == 2
+    assert play_match(request, Console(quiet=True)).result.total.games == 2
     with pytest.raises(ValueError, match="on 5x5, not go on 4x4"):
         play_match(dataclasses.replace(request, second=plain), Console(quiet=True))
 
@@ -88,7 +88,7 @@ def test_a_match_of_networks_that_see_other_histories(tmp_path, search) -> None:
         names.append(f"checkpoint:{tmp_path / str(history)}?visits=4{search}")
     for first, second in (names, names[::-1]):
         request = MatchRequest(first, second, games=2, temperature_moves=4)
-        assert play_match(request, Console(quiet=True)).total.games == 2
+        assert play_match(request, Console(quiet=True)).result.total.games == 2
 
 
 def test_points_are_estimated_for_the_side_to_move(pooled) -> None:

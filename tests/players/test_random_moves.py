@@ -48,14 +48,14 @@ def test_every_legal_move_is_as_likely_at_any_time() -> None:
 def test_a_match_against_random_moves_plays_many_games_at_once() -> None:
     request = MatchRequest("random-net:tictactoe?visits=2", "random:tictactoe", games=12)
     assert plays_at_once(read_sides(request), request.plays_singly)
-    assert play_match(request, Console(quiet=True)).total.games == 12
+    assert play_match(request, Console(quiet=True)).result.total.games == 12
 
 
 def test_a_network_that_learned_from_margins_plays_for_results(tmp_path: Path) -> None:
     """The rewards of `go5` count points; a match counts wins."""
     assert load("go5").config.game.margin_weight > 0
     request = MatchRequest("random-net:go5?visits=0", "random:go5", games=8, out=tmp_path)
-    total = play_match(request, Console(quiet=True)).total
+    total = play_match(request, Console(quiet=True)).result.total
     assert {game.reward for game in read_match_games(tmp_path)} <= {1.0, 0.0, -1.0}
     assert read_match(tmp_path)["result"]["score"] == total.score
 

@@ -27,10 +27,10 @@ from azero.console.terminal import make_console
 from azero.data.directory_lock import hold
 from azero.data.rows import Row, RowFile, read_rows, to_plain, write_atomically
 from azero.match.directory import MATCH, read_match, read_match_games, seen_from
-from azero.match.games import failure_notes
+from azero.match.games import MatchSummary, failure_notes
 from azero.match.matches import AbsentPlayerError, play_match
 from azero.match.request import MatchRequest, match_of
-from azero.match.score import NORMAL_95, MatchResult, Tally
+from azero.match.score import NORMAL_95, Tally
 from azero.match.sides import check_players
 from azero.match.tuning.optimiser import Observation, Posterior, check_installed, elo_of, propose
 from azero.match.tuning.request import TuneRequest
@@ -44,7 +44,7 @@ _PLAYER, _OPPONENT = "the player", "the opponent"
 _CONFIRMATION_SEED = 1_000_003
 """Added to the seed for the openings of the confirmation, which no trial has."""
 
-PlayFn = Callable[[MatchRequest, Console, dict[str, dict[str, Any]]], MatchResult]
+PlayFn = Callable[[MatchRequest, Console, dict[str, dict[str, Any]]], MatchSummary]
 """As `play_match`."""
 PlotFn = Callable[[Path, Sequence[Parameter], Sequence[Observation], Posterior, np.ndarray], None]
 """Saves a plot of the process, of all observations and of the winner float[D]."""
@@ -243,7 +243,8 @@ class _Trials:
         games = self._request.games
         request = _match(self._request, player, names, games, 1 + number * games, directory)
         quiet = make_console(io.StringIO())
-        total = self._play(request, quiet, _known_players(self._request, request)).total
+        played = self._play(request, quiet, _known_players(self._request, request))
+        total = played.result.total
         return {
             "number": number,
             "values": list(values),
@@ -336,7 +337,7 @@ def _conclude(
             _CONFIRMATION_SEED,
             request.out / f"confirmation-{request.trials}",
         )
-        tally = play(match, console, _known_players(request, match)).total
+        tally = play(match, console, _known_players(request, match)).result.total
     tuned = Tuned(values, player, mean, deviation, tally, failures)
     _write(request, tuned._asdict() | {"confirmation": None if tally is None else vars(tally)})
     return tuned

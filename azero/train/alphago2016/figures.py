@@ -22,8 +22,8 @@ from azero.games.game import Game
 from azero.games.go.rollouts.playouts import Rollouts, Starts
 from azero.games.go.rules import Go
 from azero.match.compiled import replay
+from azero.match.games import MatchSummary
 from azero.match.matches import MatchRequest, play_match
-from azero.match.score import MatchResult
 from azero.players.alphago2016 import make_go
 from azero.report.paper import claim, format_mean
 from azero.report.plots import Chart, Series
@@ -87,14 +87,14 @@ def _compared(context: StageContext) -> list[str]:
     ]
 
 
-def _score_series(label: str, points: list[tuple[float, MatchResult]]) -> Series:
-    intervals = [result.total.interval for _, result in points]
+def _score_series(label: str, points: list[tuple[float, MatchSummary]]) -> Series:
+    scores = [summary.score for _, summary in points]
     return Series(
         label,
         [x for x, _ in points],
-        [100 * result.total.score for _, result in points],
-        [100 * low for low, _ in intervals],
-        [100 * high for _, high in intervals],
+        [100 * score.score for score in scores],
+        [100 * score.low for score in scores],
+        [100 * score.high for score in scores],
     )
 
 
@@ -109,7 +109,7 @@ def player_with(context: StageContext, policy: str, value: Path) -> str:
     )
 
 
-def _search_match(context: StageContext, stage: str) -> MatchResult:
+def _search_match(context: StageContext, stage: str) -> MatchSummary:
     """Play the player with the policy of a stage against the one with that of `policy`."""
     value = context.directory("value")
     request = MatchRequest(

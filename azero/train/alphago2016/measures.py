@@ -14,8 +14,8 @@ import numpy as np
 from azero.checkpoint import load_settings
 from azero.data.records.dataset import Dataset
 from azero.evaluate.accuracy import Accuracy, Mean, clustered_mean, predict_positions, summarise
+from azero.match.games import MatchSummary
 from azero.match.matches import MatchRequest, play_match
-from azero.match.score import MatchResult
 from azero.report.paper import Comparison, claim, format_mean
 from azero.report.ratings import rate
 from azero.selfplay.trajectory import HostArray
@@ -108,7 +108,7 @@ def make_second_pass(context: StageContext) -> Outcome:
     return dataclasses.replace(outcome, rows=rows)
 
 
-def raw_match(context: StageContext, first: str, second: str) -> MatchResult:
+def raw_match(context: StageContext, first: str, second: str) -> MatchSummary:
     """Play the policies of two stages against each other without search, every move sampled
     (AG16)."""
     settings = context.settings.matches
@@ -126,13 +126,11 @@ def raw_match(context: StageContext, first: str, second: str) -> MatchResult:
     return play_match(request, context.console)
 
 
-def format_score(result: MatchResult) -> str:
+def format_score(summary: MatchSummary) -> str:
     """Return the first player's score with its interval and the number of games."""
-    low, high = result.total.interval
-    return (
-        f"{100 * result.total.score:.1f}% ({100 * low:.1f} to {100 * high:.1f}) of "
-        f"{result.total.games} games"
-    )
+    score = summary.score
+    low, high = 100 * score.low, 100 * score.high
+    return f"{100 * score.score:.1f}% ({low:.1f} to {high:.1f}) of {score.games} games"
 
 
 def search_games(context: StageContext) -> dict[str, Any]:

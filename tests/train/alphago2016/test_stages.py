@@ -22,6 +22,7 @@ from azero.distributed import EXIT_INTERRUPTED
 from azero.experiment import OF_STAGES
 from azero.games.go.settings import GoConfig
 from azero.learn.settings import LearnerConfig
+from azero.match.matches import MatchRequest, play_match
 from azero.match.settings import EvaluationConfig
 from azero.players.specs import parse_player
 from azero.report.page import REPORT
@@ -322,6 +323,17 @@ def test_a_comparison_takes_the_policy_only_of_the_same_settings(monkeypatch, tm
         alphago_measures.MEASURES["filters"](context)
         assert learned == expected
     assert (tmp_path / "filters").is_dir(), "so the stage is done"
+
+
+def test_a_match_has_one_interval(tmp_path):
+    """That of its own record: the games of a pair, which share an opening, depend on each other."""
+    request = MatchRequest(
+        *["random:tictactoe"] * 2, games=20, random_plies=2, second_name="b", out=tmp_path
+    )
+    said = alphago_measures.format_score(play_match(request, quiet()))
+    result = json.loads((tmp_path / "match.json").read_text())["result"]
+    low, high = (100 * bound for bound in result["interval"])
+    assert said == f"{100 * result['score']:.1f}% ({low:.1f} to {high:.1f}) of 20 games"
 
 
 def test_errors_are_lines(pretended, tmp_path, capsys):
