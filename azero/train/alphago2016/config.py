@@ -29,6 +29,19 @@ PAPER_LAST_RANDOM_MOVE, PAPER_POINTS = 450, 361
 """AG16: U is drawn from 1 to 450 on 19x19."""
 
 
+def _check_even(settings: object, table: str, names: str) -> None:
+    """Check that the settings `names` of a table are numbers of games of a match.
+
+    Raises:
+      ValueError: one is odd, or below 2.
+    """
+    check_range(settings, table, names, 2)
+    for name in names.split():
+        if (games := getattr(settings, name)) % 2:
+            place = f"{table}.{name.replace('_', '-')}"
+            raise ValueError(f"{place} is even, half of the games with each colour, not {games}")
+
+
 @dataclass(frozen=True)
 class ValueDataConfig:
     """Games of self-play for the value network (AG16 methods, 'Value network: training')."""
@@ -51,7 +64,7 @@ class ValueDataConfig:
                 f"games-per-shard = {self.games_per_shard} is not a multiple of num-games "
                 f"= {self.num_games}"
             )
-        check_range(self, "", "last_random_move", 1)
+        check_range(self, "", "positions last_random_move", 1)
 
     def latest(self, num_points: int) -> int:
         """Return the largest U on a board with this number of points."""
@@ -110,7 +123,8 @@ class MatchesConfig:
     """Games of the round robin played at once."""
 
     def __post_init__(self) -> None:
-        check_range(self, "matches", "games search_games visits threshold workers", 1)
+        check_range(self, "matches", "visits threshold workers", 1)
+        _check_even(self, "matches", "games search_games")
 
 
 @dataclass(frozen=True)
@@ -144,7 +158,7 @@ class LeeConfig:
 
     def __post_init__(self) -> None:
         check_range(self, "lee", "iterations random_plies", 1)
-        check_range(self, "lee", "games", 2)
+        _check_even(self, "lee", "games")
 
 
 @dataclass(frozen=True)
@@ -198,6 +212,9 @@ class AlphaGoConfig:
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     seed: int = 0
     """Seed of every random draw except those of the value network's games."""
+
+    def __post_init__(self) -> None:
+        check_range(self, "", "filters", 1)
 
 
 _Network = Literal["policy2016", "value2016", "rollout2016", "tree2016"]

@@ -352,6 +352,23 @@ def test_errors_are_lines(pretended, tmp_path, capsys):
     assert "azero: cannot read the overlay" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("section", "change"),
+    [
+        ("matches", {"games": 5}),
+        ("matches", {"search_games": 3}),
+        ("lee", {"games": 3}),
+        ("value_data", {"positions": 0}),
+        ("", {"filters": (32, 0)}),
+    ],
+)
+def test_sizes_that_a_late_stage_refuses_are_errors_at_the_start(section, change):
+    settings = getattr(TINY.config, section) if section else TINY.config
+    (name,) = change
+    with pytest.raises(ValueError, match=f"{name.replace('_', '-')} is (even|at least 1)"):
+        dataclasses.replace(settings, **change)
+
+
 def test_missing_records_are_an_error_before_any_stage(pretended, tmp_path, monkeypatch):
     ran, _ = pretended
     with monkeypatch.context() as patched:
