@@ -19,6 +19,9 @@ from azero.games.quoting import reason
 
 ARCHIVES = (".tar.gz", ".tgz", ".zip")
 """Suffixes of archives."""
+_OTHER_ARCHIVES = (".tar", ".tbz2", ".txz", ".7z", ".rar")
+_OTHER_COMPRESSED = (".bz2", ".xz", ".zst", ".lzma")
+"""Suffixes of what may have records in it, but is not read."""
 Split = Callable[[IO[bytes]], Iterator[bytes]]
 """Divides a stream into the texts that are held in memory one at a time."""
 _PIECE = 1 << 20
@@ -52,6 +55,19 @@ def with_compressed(suffixes: tuple[str, ...]) -> tuple[str, ...]:
     return (*suffixes, *(f"{suffix}.gz" for suffix in suffixes), *ARCHIVES)
 
 
+def may_have_records(name: str, suffixes: tuple[str, ...]) -> bool:
+    """Return whether a file has records by its name: it ends with one of `suffixes`
+    (`with_compressed`), or the file is packed in a way that reading it refuses."""
+    kind = name.lower()
+    stem, dot, last = kind.rpartition(".")
+    is_packed = dot + last in _OTHER_COMPRESSED and stem.endswith((*suffixes, ".tar"))
+    return is_packed or kind.endswith((*suffixes, *_OTHER_ARCHIVES))
+
+
+def _refusal(suffixes: tuple[str, ...]) -> str:
+    return f"not a file of game records: the suffixes are {', '.join(suffixes)}"
+
+
 def without_utf16(content: bytes) -> bytes:
     """Return a text in UTF-16, which begins with a byte order mark, in UTF-8; any other as it
     is."""
@@ -67,7 +83,8 @@ def read_texts(path: Path, suffixes: tuple[str, ...], split: Split | None = None
     Args:
       path: the file.
       suffixes: what the names of files of records end with, compressed ones and archives included
-        (`with_compressed`); others in archives are skipped.
+        (`with_compressed`); others in archives are skipped, those packed in another way with a
+        problem.
       split: divides a file into texts; None holds it in memory as one.
 
     Raises:
@@ -75,9 +92,7 @@ def read_texts(path: Path, suffixes: tuple[str, ...], split: Split | None = None
         than `azero.games.expanding` allows.
     """
     if not path.name.lower().endswith(suffixes):
-        raise ValueError(
-            f"{path} is not a file of game records: the suffixes are {', '.join(suffixes)}"
-        )
+        raise ValueError(f"{path} is {_refusal(suffixes)}")
     reader = _Reader(suffixes, split)
     try:
         budget = Budget(path.name, path.stat().st_size)
@@ -131,7 +146,7 @@ class _Reader(NamedTuple):
                 _of_zip(whole, budget) if kind.endswith(".zip") else _of_tar(whole, budget)
             ):
                 budget.member()
-                if member.lower().endswith(self.suffixes):
+                if may_have_records(member, self.suffixes):
                     count += 1
                     yield from self.member(f"{name}:{member}", open_member, depth + 1, budget)
             if not count:
@@ -143,6 +158,8 @@ class _Reader(NamedTuple):
         self, name: str, open_file: Callable[[], IO[bytes]], depth: int, budget: Budget
     ) -> Iterator[Text]:
         try:
+            if not name.lower().endswith(self.suffixes):
+                raise ValueError(_refusal(self.suffixes))
             yield from self.texts(name, open_file, depth, budget)
         except TooLargeError:
             raise

@@ -431,6 +431,24 @@ def test_find_records_takes_directories_in_order(tmp_path):
     assert find_records([tmp_path / "files"], SUFFIXES, tally) == paths and not tally.unreadable
 
 
+def test_files_packed_in_a_way_that_is_not_read_are_named(tmp_path):
+    (tmp_path / "good.sgf").write_text(GAME)
+    (tmp_path / "notes.txt.bz2").write_bytes(b"")
+    packed = ["games.7z", "games.tar.xz", "one.sgf.bz2", "one.sgf.zst"]
+    for name in packed:
+        (tmp_path / name).write_bytes(b"")
+    with zipfile.ZipFile(tmp_path / "good.zip", "w") as archive:
+        archive.writestr("two.sgf", GAME.replace("gg", "hh"))
+        archive.writestr("notes.txt", "")
+        archive.writestr("two.sgf.xz", "")
+    request = ImportRequest((tmp_path,), tmp_path / "set", Filters(size=(9,)), Fractions(0.0, 0.0))
+    tally = run_import(request, Console(file=io.StringIO()))
+    assert tally.games.total() == 2 and tally.left_out["not readable"] == 5
+    for name in (*packed, "good.zip:two.sgf.xz"):
+        lines = [line for line in tally.unreadable if line.startswith(f"{name}: ")]
+        assert len(lines) == 1 and "not a file of game records: the suffixes are" in lines[0]
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

@@ -29,6 +29,7 @@ from azero.data.records.filters import GAMES, SPLITS, Filters, Fractions
 from azero.data.records.formats import GROUP, Record, RecordFormat, Replayed, format_of
 from azero.data.records.recorded import SLOTS, ImportTally, as_games
 from azero.data.shard import list_shards, pack_games, pack_positions
+from azero.games.archives import may_have_records
 from azero.games.game import Game
 from azero.selfplay.trajectory import HostArray
 
@@ -43,8 +44,8 @@ padding."""
 def find_records(
     paths: Iterable[Path], suffixes: tuple[str, ...], tally: ImportTally
 ) -> list[Path]:
-    """Return the files among `paths`, and those with one of `suffixes` in the directories among
-    them, in order; `tally` gets a line for each path without any."""
+    """Return the files among `paths`, and those that may have records (`may_have_records`) in the
+    directories among them, in order; `tally` gets a line for each path without any."""
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -53,7 +54,7 @@ def find_records(
                 Path(folder, name)
                 for folder, files in _walk(path, refused)
                 for name in files
-                if name.lower().endswith(suffixes)
+                if may_have_records(name, suffixes)
             )
             # A broken link counts as a file, so that reading it reports the error.
             inside = sorted(file for file in names if file.is_file() or file.is_symlink())
