@@ -63,10 +63,10 @@ def search_position(thinker: Thinker, position: Position, limits: Limits) -> Sea
 
 
 def draw_panels(found: SearchedPosition, title: str) -> str:
-    """Return an SVG document of the panels: evaluations of all successors (AG16 Figure 5a), action
-    values by the value network alone (b) and by rollouts alone (c), or by the search where it does
-    not tell them apart, probabilities of the policy network (d), shares of the visits (e), and the
-    principal variation (f)."""
+    """Return an SVG document of the panels: evaluations of all successors (AG16 Figure 5a) if there
+    is a value network, action values by the value network alone (b) and by rollouts alone (c), or
+    by the search where it does not tell them apart, probabilities of the policy network (d), shares
+    of the visits (e), and the principal variation (f)."""
     boards = _boards(found)
     assert isinstance(found.position.game, Go)
     rows, columns = found.position.game.board_shape
@@ -98,7 +98,9 @@ def _boards(found: SearchedPosition) -> list[tuple[str, str]]:
         for action, share in enumerate(analysis.raw_policy)
         if share > SMALLEST_SHARE
     }
-    panels = [("a  value of each successor, %", _values(found.successors))]
+    panels = []
+    if any(found.successors.values()):  # without a value network all are 0
+        panels += [("a  value of each successor, %", _values(found.successors))]
     if any(move.network_value is not None for move in moves):
         panels += [
             ("b  action values, value network (lambda 0), %", _edge_values(moves, "network_value")),

@@ -20,7 +20,8 @@ class Known:
 
     name = "known"
 
-    def __init__(self, *, counts_apart: bool) -> None:
+    def __init__(self, *, counts_apart: bool, has_values: bool = True) -> None:
+        self.has_values = has_values
         parts = [(0.5, 0.7), (0.1, -0.3)] if counts_apart else [(None, None)] * 2
         line = (BEST, 1, 3)
         self.moves = (
@@ -34,7 +35,8 @@ class Known:
         return Analysis(self.moves, 0.6, 40, 40, 0.0, policy)
 
     def evaluate(self, position):
-        return np.zeros(GAME.num_actions), -0.6 if position.actions[-1] == BEST else -0.2
+        value = -0.6 if position.actions[-1] == BEST else -0.2
+        return np.zeros(GAME.num_actions), value * self.has_values
 
 
 def labels(svg: str) -> dict[str, list[str]]:
@@ -63,6 +65,12 @@ def test_a_search_without_rollouts_has_one_panel_of_values():
     svg = draw_panels(search_position(Known(counts_apart=False), start, Limits()), "title")
     assert list(labels(svg)) == ["a", "b", "d", "e", "f"] and labels(svg)["b"] == ["80", "45"]
     assert svg.count('class="black"') + svg.count('class="black last"') == 2, "the variation"
+
+
+def test_without_a_value_network_there_is_no_panel_of_its_values():
+    player = Known(counts_apart=False, has_values=False)
+    svg = draw_panels(search_position(player, Position.start(GAME), Limits()), "title")
+    assert list(labels(svg)) == ["b", "d", "e", "f"]
 
 
 def test_a_finished_game_is_not_searched():
