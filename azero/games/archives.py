@@ -57,7 +57,10 @@ def with_compressed(suffixes: tuple[str, ...]) -> tuple[str, ...]:
 
 def may_have_records(name: str, suffixes: tuple[str, ...]) -> bool:
     """Return whether a file has records by its name: it ends with one of `suffixes`
-    (`with_compressed`), or the file is packed in a way that reading it refuses."""
+    (`with_compressed`), or the file is packed in a way that reading it refuses. Files that begin
+    with ._ are none: macOS keeps what it knows of other files there."""
+    if name.rpartition("/")[2].startswith("._"):
+        return False
     kind = name.lower()
     stem, dot, last = kind.rpartition(".")
     is_packed = dot + last in _OTHER_COMPRESSED and stem.endswith((*suffixes, ".tar"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -11,6 +12,10 @@ import numpy as np
 
 from azero.games.game import Game
 from azero.types import Array, PyTree
+
+_EPD = re.compile(r"(\S+(?: +\S+){3})((?: +\d+){2})?((?: +[A-Za-z]\w*(?: [^;]*)?;)+)")
+"""The four fields of a position in EPD, a FEN's two counts, which some files have there, and
+operations (PGN standard, section 16.2)."""
 
 
 @runtime_checkable
@@ -45,8 +50,8 @@ def read_positions(game: Game, path: Path) -> tuple[list[str], PyTree]:
     """Return the lines of a file with one position per line, and the start states of games from
     them, as numpy arrays [P, ...].
 
-    The positions are in the notation of the game: FEN for chess and minichess, SFEN for shogi and
-    animal shogi. Empty lines and lines that begin with # are skipped.
+    The positions are in the notation of the game: FEN or EPD, which becomes FEN, for chess and
+    minichess, SFEN for shogi and animal shogi. Empty lines and lines that begin with # are skipped.
 
     Raises:
       ValueError: the game has no such notation, the file cannot be read or holds no position, or a
@@ -62,7 +67,7 @@ def read_positions(game: Game, path: Path) -> tuple[list[str], PyTree]:
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"cannot read the start positions in {path}: {error}") from error
     rows = [
-        (number, line.strip())
+        (number, _without_operations(line.strip()))
         for number, line in enumerate(content.splitlines(), 1)
         if line.strip() and not line.startswith("#")
     ]
@@ -82,6 +87,17 @@ def read_positions(game: Game, path: Path) -> tuple[list[str], PyTree]:
         number, line = rows[int(over[0])]
         raise ValueError(f"{path}, line {number}: in {line!r} the game is already over")
     return lines, states
+
+
+def _without_operations(line: str) -> str:
+    """Return a position in EPD as FEN, with the counts of the operations hmvc and fmvn; any other
+    line as it is."""
+    found = _EPD.fullmatch(line)
+    if found is None:
+        return line
+    position, counts, operations = found.groups()
+    clock, number = (re.search(rf" {name} +(\d+);", operations) for name in ("hmvc", "fmvn"))
+    return position + (counts or f" {clock[1] if clock else 0} {number[1] if number else 1}")
 
 
 def _explain(game: ReadsPositions, path: Path, rows: Sequence[tuple[int, str]]) -> None:

@@ -441,6 +441,7 @@ def test_files_packed_in_a_way_that_is_not_read_are_named(tmp_path):
         archive.writestr("two.sgf", GAME.replace("gg", "hh"))
         archive.writestr("notes.txt", "")
         archive.writestr("two.sgf.xz", "")
+        archive.writestr("__MACOSX/._two.sgf", b"\0\5\x16\7")
     request = ImportRequest((tmp_path,), tmp_path / "set", Filters(size=(9,)), Fractions(0.0, 0.0))
     tally = run_import(request, Console(file=io.StringIO()))
     assert tally.games.total() == 2 and tally.left_out["not readable"] == 5

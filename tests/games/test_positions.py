@@ -66,6 +66,22 @@ def test_a_file(tmp_path: Path) -> None:
     assert read_positions(make("animal_shogi"), path)[0] == [lines[1]]
 
 
+def test_a_file_in_epd(tmp_path: Path) -> None:
+    position = "r1bqkbnr/pp1ppppp/2n5/2p5/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq -"
+    path = tmp_path / "openings.epd"
+    operations = ["", " hmvc 2; fmvn 3;", ' bm Bb5 d4; id "Sicilian"; fmvn 3;', " 2 3 c0 book;"]
+    path.write_text("".join(f"{position}{words}\n" for words in operations))
+    lines, states = read_positions(make("chess"), path)
+    assert lines == [position, *(f"{position} {counts}" for counts in ("2 3", "0 3", "2 3"))]
+    expected = make("chess").from_positions(
+        [f"{position} {c}" for c in ("0 1", "2 3", "0 3", "2 3")]
+    )
+    jax.tree.map(np.testing.assert_array_equal, states, expected)
+    path.write_text(f"{position} bm Bb5")
+    with pytest.raises(ValueError, match=r"line 1: .*it has 6 fields|line 1: .*clock"):
+        read_positions(make("chess"), path)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
