@@ -20,6 +20,8 @@ EXPERIMENT = Experiment(
         network=PooledConfig(
             blocks=6, filters=32, value_hidden=64, train_dtype="float32", inference_dtype="float32"
         ),
+        # 22 simulations instead of 24 pay for 72 learning steps: 98% of the operations in all.
+        search=_PLAIN.search.replace(num_simulations=22),
         selfplay=dataclasses.replace(
             _PLAIN.selfplay,
             random_moves=6,
