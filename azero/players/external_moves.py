@@ -80,8 +80,8 @@ class UciPlayer(ProgramPlayer[ExternalProgram]):
         Args:
           name: the name of this player in reports.
           command: the words of the command line.
-          game: chess, which is played by UCI, or shogi, by USI. A game begins with the first
-            position that the player is shown.
+          game: chess or minichess, which are played by UCI, or shogi, by USI. A game begins with
+            the first position that the player is shown.
           options: names and values for `setoption`; capitals do not matter.
           go: what follows `go` at every move, such as "nodes 1000"; empty sends the clock.
           timeout: seconds that the program may take to answer.

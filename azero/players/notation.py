@@ -13,6 +13,7 @@ import numpy as np
 
 from azero.games.chess import text as chess_text
 from azero.games.chess.rules import Chess
+from azero.games.minichess import text as minichess_text
 from azero.games.shogi import text as shogi_text
 from azero.games.shogi.rules import ENDINGS as SHOGI_ENDINGS
 from azero.games.shogi.rules import Shogi
@@ -97,6 +98,15 @@ NOTATIONS = {
         names=lambda board: cast(chess_text.ChessBoard, board).uci,
         format_move=chess_text.format_uci,
         format_position=chess_text.format_fen,
+    ),
+    "minichess": MoveNotation(
+        protocol="uci",
+        keyword="fen",
+        parse_board=lambda text: minichess_text.board_of_fen(text or minichess_text.START),
+        board_of=minichess_text.board_of_state,
+        names=lambda board: cast(minichess_text.MinichessBoard, board).uci,
+        format_move=minichess_text.format_uci,
+        format_position=minichess_text.format_fen,
     ),
     "shogi": MoveNotation(
         protocol="usi",

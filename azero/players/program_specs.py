@@ -23,6 +23,8 @@ FORMS = (
 )
 _LIMITS = ("nodes", "movetime", "depth")
 _DEFAULT_GO = "movetime 1000"
+_VARIANTS = {"chess": "chess", "gardner": "minichess"}
+"""Games by the values of the option UCI_Variant of Fairy-Stockfish."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class UciSpec:
 
     command: tuple[str, ...]
     game: str
-    """Its game: chess with UCI, shogi with USI."""
+    """Its game: chess with UCI, or the variant that its options name; shogi with USI."""
     options: tuple[tuple[str, str], ...] = ()
     """For setoption."""
     limits: str | None = None
@@ -150,6 +152,12 @@ def _uci_spec(
             raise ValueError(f"{name}={value} in {text!r}: at least 1")
         else:
             limits += [name, value]
+    variant = next((value for name, value in options if name.lower() == "uci_variant"), game)
+    if game == "chess":
+        if variant not in _VARIANTS:
+            known = ", ".join(_VARIANTS)
+            raise ValueError(f"the variants of chess here are {known}, not {variant} in {text!r}")
+        game = _VARIANTS[variant]
     return UciSpec(command, game, tuple(options), " ".join(limits) or None)
 
 

@@ -357,6 +357,8 @@ def test_programs_by_name() -> None:
     )
     usual, limited = parse_program("uci:a"), parse_program("uci:a?movetime=1000")
     assert usual.name == limited.name == "a, movetime 1000"
+    minichess = parse_program("uci:fairy-stockfish?option.UCI_Variant=gardner&nodes=5")
+    assert (minichess.game, minichess.options) == ("minichess", (("UCI_Variant", "gardner"),))
     spaced = parse_program("uci:a?option.Move Overhead=100")
     assert spaced == UciSpec(("a",), "chess", (("Move Overhead", "100"),))
     assert (usual.by_clock().go, limited.by_clock().go) == ("", "movetime 1000")
@@ -388,6 +390,10 @@ def test_programs_by_name() -> None:
             {"first": "uci:stockfish?skil=3"},
             "skil=3 in 'uci:stockfish.skil=3' is not understood; there are skill, elo, "
             "nodes, movetime, depth",
+        ),
+        (
+            {"first": "uci:fairy-stockfish?option.UCI_Variant=atomic"},
+            "the variants of chess here are chess, gardner, not atomic in",
         ),
         ({"first": "uci:stockfish?nodes=0"}, "nodes=0 in 'uci:stockfish.nodes=0': at least 1"),
         ({"first": "usi:stockfish?movetime=-5"}, "movetime=-5 in .*: at least 1"),

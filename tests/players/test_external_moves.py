@@ -152,6 +152,16 @@ def test_gnu_shogi_is_told_its_time(
     assert [line for line in sent if line.startswith("level")] == [level]
 
 
+def test_fairy_stockfish_plays_minichess() -> None:
+    """A game from one position, and one from the usual first one."""
+    game, settings = make("minichess"), {"options": [("UCI_Variant", "gardner")], "go": "nodes 20"}
+    command = [require_program("fairy-stockfish")]
+    players = [UciPlayer(name, command, game, **settings) for name in "ab"]
+    for opening in ((), _play(*players, game).final.actions[:3]):
+        record = _play(*players, game, opening=opening)
+        assert record.failed is None and len(record.final.actions) > 10
+
+
 def test_gnu_shogi_plays_fairy_stockfish() -> None:
     gnu_shogi, fairy = require_program("gnushogi"), require_program("fairy-stockfish")
     first = GnuShogiPlayer("GNU Shogi", [gnu_shogi], depth=1)
