@@ -17,7 +17,7 @@ def end_with_reader() -> Iterator[None]:
         try:
             yield
         finally:
-            sys.stdout.flush()
+            print(end="", flush=True)  # nothing where standard output is closed (`>&-`)
     except BrokenPipeError:
         # Python flushes once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
