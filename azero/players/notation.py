@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, cast
 
 import jax.numpy as jnp
@@ -89,25 +90,22 @@ class LineNames:
         return self._boards[actions]
 
 
-NOTATIONS = {
-    "chess": MoveNotation(
+def _of_chess(text: ModuleType, start: str) -> MoveNotation:
+    """Return the notation of chess or minichess, of which `text` is the module."""
+    return MoveNotation(
         protocol="uci",
         keyword="fen",
-        parse_board=lambda text: chess_text.board_of_fen(text or Chess.fen),
-        board_of=chess_text.board_of_state,
+        parse_board=lambda fen: text.board_of_fen(fen or start),
+        board_of=text.board_of_state,
         names=lambda board: cast(chess_text.ChessBoard, board).uci,
-        format_move=chess_text.format_uci,
-        format_position=chess_text.format_fen,
-    ),
-    "minichess": MoveNotation(
-        protocol="uci",
-        keyword="fen",
-        parse_board=lambda text: minichess_text.board_of_fen(text or minichess_text.START),
-        board_of=minichess_text.board_of_state,
-        names=lambda board: cast(minichess_text.MinichessBoard, board).uci,
-        format_move=minichess_text.format_uci,
-        format_position=minichess_text.format_fen,
-    ),
+        format_move=text.format_uci,
+        format_position=text.format_fen,
+    )
+
+
+NOTATIONS = {
+    "chess": _of_chess(chess_text, Chess.fen),
+    "minichess": _of_chess(minichess_text, minichess_text.START),
     "shogi": MoveNotation(
         protocol="usi",
         keyword="sfen",
