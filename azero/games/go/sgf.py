@@ -34,8 +34,8 @@ MOST_POINTS_OF_KOMI = 100
 """A larger komi is in hundredths, as the Fox server writes it, if it is a multiple of 25."""
 _WINNER_IN_WORDS = re.compile(r"(?:([黑黒흑])|[白백])[^黑黒흑白백負负敗败패]*[胜勝승]")
 """A result in Chinese, Japanese or Korean: 黑中盘胜, 白半目勝ち, 흑불계승."""
-_WIN = re.compile(r"(B|W)(?:LACK|HITE)? ?\+ ?(.*)")
-"""A result: "B+3.5"; "White+R" as some programs write it."""
+_WIN = re.compile(r"(B|W)(?:LACK|HITE)?(?: ?[+＋] ?| WINS?\b(?: BY\b)? ?)(.*)")
+"""A result: "B+3.5"; "White+R" and "Black wins by 3.5" as some programs write it."""
 _NUMBER = re.compile(r"\d+(?:\.\d*)?|\.\d+")
 _DRAWS = ("0", "DRAW", "JIGO", "和棋", "和局", "平局", "持碁", "持棋", "ジゴ", "무승부", "빅")
 KEPT = ("GN", "EV", "RO", "PC", "BT", "WT", "TM", "OT", "ON", "SO", "US", "AN", "CP", "GC", "C")
