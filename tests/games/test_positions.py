@@ -78,7 +78,7 @@ def test_a_file_in_epd(tmp_path: Path) -> None:
     )
     jax.tree.map(np.testing.assert_array_equal, states, expected)
     path.write_text(f"{position} bm Bb5")
-    with pytest.raises(ValueError, match=r"line 1: .*it has 6 fields|line 1: .*clock"):
+    with pytest.raises(ValueError, match=r"line 1: .*half-move clock"):
         read_positions(make("chess"), path)
 
 
