@@ -52,8 +52,9 @@ NEVER = 1 << 40
 STAGES = {"begin": 2, "resume": 3}
 """Iterations at whose end each part of the run is over; the second begins with the directory that
 the first has left."""
-SECONDS = 180.0
-"""A process that has not ended by then hangs."""
+SECONDS = 900.0
+"""A process that has not ended by then hangs; the first one compiles, on a busy machine for
+minutes."""
 SETTINGS = {
     "network.blocks": 1,
     "network.filters": 4,

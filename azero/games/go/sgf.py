@@ -36,8 +36,10 @@ _WINNER_IN_WORDS = re.compile(r"(?:([黑黒흑])|[白백])[^黑黒흑白백負�
 """A result in Chinese, Japanese or Korean: 黑中盘胜, 白半目勝ち, 흑불계승."""
 _WIN = re.compile(r"(B|W)(?:LACK|HITE)?(?: ?[+＋] ?| WINS?\b(?: BY\b)? ?)(.*)")
 """A result: "B+3.5"; "White+R" and "Black wins by 3.5" as some programs write it."""
+_RESIGNED = re.compile(r"(B|W)(?:LACK|HITE)? RESIGN(?:S|ED)?")
+"""A result that names the loser."""
 _NUMBER = re.compile(r"\d+(?:\.\d*)?|\.\d+")
-_DRAWS = ("0", "DRAW", "JIGO", "和棋", "和局", "平局", "持碁", "持棋", "ジゴ", "무승부", "빅")
+_DRAWS = ("0", "DRAW", "JIGO", "和", "和棋", "和局", "平局", "持碁", "持棋", "ジゴ", "무승부", "빅")
 KEPT = ("GN", "EV", "RO", "PC", "BT", "WT", "TM", "OT", "ON", "SO", "US", "AN", "CP", "GC", "C")
 """Game information of SGF that is kept as text, and the root's comment."""
 
@@ -109,6 +111,8 @@ class GameRecord:
         word = self.result.strip().upper()
         if won := _WIN.match(word):
             return (1.0, -1.0) if won.group(1) == "B" else (-1.0, 1.0)
+        if lost := _RESIGNED.fullmatch(word):
+            return (1.0, -1.0) if lost.group(1) == "W" else (-1.0, 1.0)
         if in_words := _WINNER_IN_WORDS.search(word):
             return (1.0, -1.0) if in_words.group(1) else (-1.0, 1.0)
         return (0.0, 0.0) if word in _DRAWS else None
@@ -116,8 +120,9 @@ class GameRecord:
     @property
     def is_resigned(self) -> bool:
         """The record says that a player resigned."""
-        won = _WIN.match(self.result.strip().upper())
-        return won is not None and won.group(2).startswith("R")
+        word = self.result.strip().upper()
+        won = _WIN.match(word)
+        return bool(won.group(2).startswith("R") if won else _RESIGNED.fullmatch(word))
 
     @property
     def margin(self) -> float | None:
