@@ -18,6 +18,7 @@ from jax.sharding import SingleDeviceSharding
 from azero import mesh as meshes
 from azero.games.game import Game, PlayedOnHost, Scored
 from azero.types import Array, PyTree
+from azero.xla_flags import jaxlib_contains
 
 _DIGEST_WORDS = 4
 """Words of 32 bits in the digest of a position: two of a hundred million positions share one with a
@@ -26,6 +27,9 @@ _DIGEST_SEED = 20171019
 _SPLIT = 32
 """Fewest positions for each device; with fewer, another device does not pay (measured on two
 cores)."""
+_FEW = 8
+"""Up to so many positions a program of their own for one position does not pay: in chess it saves
+0.1 ms of a call, and costs 10 s of compiling and 2 s of every start."""
 _Look = Callable[[Any, PyTree], Any]
 _Step = Callable[[Any, Any, Any], Any]
 
@@ -103,11 +107,12 @@ class PackedRules:
     """
 
     def __init__(self, game: Game, batch: int) -> None:
-        """Make the rules of `game` for calls with one position and with up to `batch`.
+        """Make the rules of `game` for calls with up to `batch` positions.
 
-        Each of the two sizes is compiled at its first call, once for all values of komi and of the
-        other rules that are arguments of a program. A game that the host can play needs no program
-        for one position: at 19x19 that takes 0.2 ms, a call of a program 0.7 ms.
+        A large batch has another program for one position. Each is compiled at its first call, once
+        for all values of komi and of the other rules that are arguments of a program. A game that
+        the host can play needs no program for one position: at 19x19 that takes 0.2 ms, a call of a
+        program 0.7 ms.
         """
         self.game = game
         self._host = game if isinstance(game, PlayedOnHost) else None
@@ -115,7 +120,9 @@ class PackedRules:
         general = cast(Hashable, game.general() if isinstance(game, Scored) else game)
         self._look, step = _compiled(general)
         devices = _num_devices(batch)
-        self._steps = {1: step, batch: step if devices == 1 else _split_step(general, devices)}
+        self._steps = {batch: step if devices == 1 else _split_step(general, devices)}
+        if batch > _FEW:
+            self._steps[1] = step
 
     def pack(self, state: PyTree) -> PackedPosition:
         """Return the packed position of `state`, of a real game or of a search tree; its legal
@@ -337,12 +344,18 @@ def _programs(hashable_game: Hashable) -> tuple[_Look, _Step]:
 
 def _on_host() -> dict[str, Any]:
     """Return the arguments of `jax.jit` that place a program on the host's CPU; none where JAX was
-    started without it."""
+    started without it.
+
+    With XLA's older emitters of fusions, which jaxlib 0.12 has no more, the rules compile in half
+    the time, and a call takes as long (chess and Go, one to 16 positions).
+    """
     try:
         device = jax.local_devices(backend="cpu")[0]
     except RuntimeError:
         return {}
+    emitters = "xla_cpu_use_fusion_emitters"
     return {
+        "compiler_options": {emitters: False} if jaxlib_contains(f"\0{emitters}\0") else {},
         "in_shardings": SingleDeviceSharding(device),
         "out_shardings": SingleDeviceSharding(device),
     }
