@@ -234,17 +234,17 @@ class StageInfo(NamedTuple):
     title: str
     needs: tuple[str, ...] = ()
     """Stages whose results it needs."""
-    reads_records: bool = False
-    """Whether it learns from recorded games or predicts their moves or results."""
+    records: tuple[str, ...] = ()
+    """Splits of the recorded games that it learns from, or whose moves or results it predicts."""
 
 
 STAGES = {
     "rollout": StageInfo(
         "Rollout policy: a linear softmax over patterns learns from the records",
-        reads_records=True,
+        records=("train",),
     ),
-    "tree": StageInfo("Tree policy: the same with more patterns", reads_records=True),
-    "policy": StageInfo("Policy network: learns the moves of the records", reads_records=True),
+    "tree": StageInfo("Tree policy: the same with more patterns", records=("train",)),
+    "policy": StageInfo("Policy network: learns the moves of the records", records=("train",)),
     "reinforce": StageInfo(
         "Reinforced policy network: games against earlier versions of itself", ("policy",)
     ),
@@ -253,7 +253,7 @@ STAGES = {
     ),
     "value": StageInfo("Value network: learns the results", ("value-data",)),
     "prediction": StageInfo(
-        "Move prediction accuracy", ("rollout", "tree", "policy"), reads_records=True
+        "Move prediction accuracy", ("rollout", "tree", "policy"), records=("test",)
     ),
     "rl-match": StageInfo(
         "Reinforcement learning against supervised learning, no search", ("policy", "reinforce")
@@ -263,12 +263,12 @@ STAGES = {
         "Rollouts, values, or both: a round robin over lambda",
         ("rollout", "tree", "policy", "value"),
     ),
-    "planes": StageInfo("Policy networks with fewer planes", reads_records=True),
-    "filters": StageInfo("Policy networks of other widths", reads_records=True),
+    "planes": StageInfo("Policy networks with fewer planes", records=("train", "test")),
+    "filters": StageInfo("Policy networks of other widths", records=("train", "test")),
     "overfitting": StageInfo(
         "Value networks that learn from all positions of their games",
         ("policy", "reinforce", "value"),
-        reads_records=True,
+        records=("train", "test"),
     ),
     "second-pass": StageInfo(
         "Reinforcement learning with the value network as baseline",
@@ -277,12 +277,12 @@ STAGES = {
     "strength": StageInfo(
         "Win rate by the accuracy of the policy network",
         ("rollout", "tree", "policy", "value", "planes", "filters"),
-        reads_records=True,
+        records=("test",),
     ),
     "value-by-move": StageInfo(
         "Value error by the stage of the game: rollouts of four policies, and the value network",
         ("rollout", "policy", "reinforce", "value"),
-        reads_records=True,
+        records=("test",),
     ),
     "lee": StageInfo(
         "Value networks that learn from games of the whole player, one after another",

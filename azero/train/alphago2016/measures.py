@@ -21,7 +21,13 @@ from azero.report.ratings import rate
 from azero.selfplay.trajectory import HostArray
 from azero.settings import Config
 from azero.train.alphago2016.config import stage_config
-from azero.train.alphago2016.stages import Outcome, StageContext, make_positions, reinforce_in
+from azero.train.alphago2016.stages import (
+    Outcome,
+    StageContext,
+    check_split,
+    make_positions,
+    reinforce_in,
+)
 
 LAMBDAS = (0.0, 0.5, 1.0)
 """Values alone, both, rollouts alone (AG16 Extended Data Table 7)."""
@@ -50,9 +56,8 @@ def held_out(data: Dataset, most: int, split: str = "test") -> tuple[HostArray, 
     Raises:
       ValueError: the split is empty.
     """
+    check_split(data, split)
     rows = data.rows(split, most)
-    if not len(rows):
-        raise ValueError(f"{data.directory} has no games in its {split} split; it needs more games")
     position = data.positions(rows)
     return rows, position[
         np.linspace(0, len(position) - 1, min(most, len(position))).astype(np.int64)
@@ -180,7 +185,7 @@ def measure_value_error(context: StageContext) -> Outcome:
     """Measure the error on positions that the value network learned from, on games that it has not
     seen, and on recorded games."""
     rows = _value_errors(context, "one position", "value", context.directory("value-data"))
-    if context.records is not None:
+    if context.records is not None and Dataset.open(context.records).shards("test"):
         error = value_error(context, context.directory("value"), context.records)
         rows.append(claim("value error on records", format_mean(error, 1, 3)))
     return Outcome(rows=rows, notes=[ERROR_NOTE])

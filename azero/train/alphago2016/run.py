@@ -137,8 +137,9 @@ def run(
         _check_needs(workdir, names)
         records = prepare_data(settings, workdir, data, console)
         context = StageContext(experiment.name, settings, workdir, records, console)
-        if any(STAGES[name].reads_records for name in set(names) - {*_done(workdir)}):
-            context.data()  # before hours of the stages in front of them
+        for name in names:
+            if STAGES[name].records and not _is_done(context, name):
+                context.data(*STAGES[name].records)  # before hours of the stages in front of it
         files.write_config(workdir, settings)
         files.write_run(workdir, experiment.name, settings)
         for name in names:
@@ -169,12 +170,17 @@ def _check_needs(workdir: Path, names: Sequence[str]) -> None:
                 )
 
 
+def _is_done(context: StageContext, name: str) -> bool:
+    """Return whether a stage has been run with these settings, and what it left is there."""
+    done, is_there = _done(context.workdir), (context.workdir / PLACES.get(name, name)).exists()
+    facts = _settings_of(context.settings, name)
+    return name in done and is_there and _agrees(done[name]["settings"], facts)
+
+
 def _run_stage(context: StageContext, name: str, console: Console) -> int:
     """Run one stage, unless it is done, and store its outcome."""
-    done = _done(context.workdir)
     facts = _settings_of(context.settings, name)
-    is_there = (context.workdir / PLACES.get(name, name)).exists()
-    if name in done and is_there and _agrees(done[name]["settings"], facts):
+    if _is_done(context, name):
         console.print(Text.assemble((name, "bold"), ": done before"))
         return 0
     console.print(Text.assemble("\n", (name, "bold"), f"  {STAGES[name].title}"))

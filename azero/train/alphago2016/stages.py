@@ -80,17 +80,19 @@ class StageContext:
         """Return the directory of a stage."""
         return self.workdir / stage
 
-    def data(self) -> Path:
+    def data(self, *splits: str) -> Path:
         """Return the data set of recorded games.
 
         Raises:
-          ValueError: there is none.
+          ValueError: there is none, or one of `splits` has no games.
         """
         if self.records is None:
             raise ValueError(
                 f"no records in {self.workdir}: --data takes a data set (azero data import) or "
                 "files of records"
             )
+        for split in splits:
+            check_split(Dataset.open(self.records), split)
         return self.records
 
     def learn(self, stage: str, config: Config, data: Path) -> Outcome:
@@ -99,6 +101,16 @@ class StageContext:
         return Outcome(
             run_stage(self.name, config, self.directory(stage), make_stage, self.console)
         )
+
+
+def check_split(data: Dataset, split: str) -> None:
+    """Check that a split of a data set has games.
+
+    Raises:
+      ValueError: it has none.
+    """
+    if not data.shards(split):
+        raise ValueError(f"{data.directory} has no games in its {split} split; it needs more games")
 
 
 def prepare_data(

@@ -200,9 +200,20 @@ def pretended(monkeypatch):
     return ran, interrupted
 
 
-def test_a_stage_that_is_done_is_not_done_again(pretended, tmp_path, monkeypatch):
+@pytest.fixture
+def records(tmp_path):
+    """A data set with games in every split."""
+    filters = Filters(size=(9,), suicide=True)
+    data = Dataset.create(tmp_path / "records", filters, Fractions())
+    for split in SPLITS:
+        made = Shards().make(0, 4)
+        data.append(split, made.rows, made.games, ["game"] * 4)
+    return data.directory
+
+
+def test_a_stage_that_is_done_is_not_done_again(pretended, records, tmp_path, monkeypatch):
     ran, interrupted = pretended
-    monkeypatch.setattr(alphago, "prepare_data", lambda *_: tmp_path)
+    monkeypatch.setattr(alphago, "prepare_data", lambda *_: records)
     interrupted.append("value-data")
     assert alphago.run(TINY, TINY.config, tmp_path, None, DEFAULT, quiet()) == EXIT_INTERRUPTED
     assert ran == ["rollout", "tree", "policy", "reinforce", "value-data"]
@@ -233,9 +244,9 @@ def test_a_stage_that_is_done_is_not_done_again(pretended, tmp_path, monkeypatch
     assert list(read_stages(tmp_path))[:2] == ["rollout", "tree"]
 
 
-def test_a_measurement_is_repeated_without_its_directory(pretended, tmp_path, monkeypatch):
+def test_a_measurement_is_repeated_without_its_directory(pretended, records, tmp_path, monkeypatch):
     ran, _ = pretended
-    monkeypatch.setattr(alphago, "prepare_data", lambda *_: tmp_path)
+    monkeypatch.setattr(alphago, "prepare_data", lambda *_: records)
     for _ in range(2):
         assert alphago.run(TINY, TINY.config, tmp_path, None, tuple(STAGES), quiet()) == 0
     assert ran == list(STAGES), "each once"
@@ -250,10 +261,10 @@ def test_a_measurement_is_repeated_without_its_directory(pretended, tmp_path, mo
         assert ran == list(stages), directory
 
 
-def test_a_repetition_that_was_interrupted_is_not_done(pretended, tmp_path, monkeypatch):
+def test_a_repetition_that_was_interrupted_is_not_done(pretended, records, tmp_path, monkeypatch):
     """Its directory is there again, and its former result is still on the page."""
     ran, interrupted = pretended
-    monkeypatch.setattr(alphago, "prepare_data", lambda *_: tmp_path)
+    monkeypatch.setattr(alphago, "prepare_data", lambda *_: records)
     assert alphago.run(TINY, TINY.config, tmp_path, None, DEFAULT, quiet()) == 0
     (tmp_path / "policy").rmdir()
     interrupted.append("policy")
@@ -283,9 +294,11 @@ def test_a_repetition_that_was_interrupted_is_not_done(pretended, tmp_path, monk
         ),
     ],
 )
-def test_a_stage_with_other_settings_goes_on(pretended, tmp_path, monkeypatch, change, stages):
+def test_a_stage_with_other_settings_goes_on(
+    pretended, records, tmp_path, monkeypatch, change, stages
+):
     ran, _ = pretended
-    monkeypatch.setattr(alphago, "prepare_data", lambda *_: tmp_path)
+    monkeypatch.setattr(alphago, "prepare_data", lambda *_: records)
     for config in (TINY.config, dataclasses.replace(TINY.config, **change)):
         ran.clear()
         assert alphago.run(TINY, config, tmp_path, None, tuple(STAGES), quiet()) == 0
@@ -369,10 +382,10 @@ def test_sizes_that_a_late_stage_refuses_are_errors_at_the_start(section, change
         dataclasses.replace(settings, **change)
 
 
-def test_missing_records_are_an_error_before_any_stage(pretended, tmp_path, monkeypatch):
+def test_missing_records_are_an_error_before_any_stage(pretended, records, tmp_path, monkeypatch):
     ran, _ = pretended
     with monkeypatch.context() as patched:
-        patched.setattr(alphago, "prepare_data", lambda *_: tmp_path)
+        patched.setattr(alphago, "prepare_data", lambda *_: records)
         alphago.run(TINY, TINY.config, tmp_path, None, ("rollout", "tree", "policy"), quiet())
     ran.clear()
     for stages in (("reinforce", "value-data", "prediction"), DEFAULT):
@@ -380,6 +393,24 @@ def test_missing_records_are_an_error_before_any_stage(pretended, tmp_path, monk
             alphago.run(TINY, TINY.config, tmp_path, None, stages, quiet())
     assert not ran
     assert alphago.run(TINY, TINY.config, tmp_path, None, ("reinforce",), quiet()) == 0
+
+
+def test_records_without_a_split_are_an_error_before_any_stage(pretended, records, tmp_path):
+    ran, _ = pretended
+    shutil.rmtree(records / "test")
+    with pytest.raises(ValueError, match="records has no games in its test split; it needs more"):
+        alphago.run(TINY, TINY.config, tmp_path, records, DEFAULT, quiet())
+    assert not ran
+    stages = tuple(name for name in DEFAULT if name != "prediction")
+    assert alphago.run(TINY, TINY.config, tmp_path, records, stages, quiet()) == 0
+
+
+def test_a_value_error_does_not_need_records(records, tmp_path, monkeypatch):
+    shutil.rmtree(records / "test")
+    monkeypatch.setattr(alphago_measures, "_value_errors", lambda *_: [])
+    for there in (None, records):
+        context = StageContext("tiny", TINY.config, tmp_path, there, quiet())
+        assert not alphago_measures.MEASURES["value-error"](context).rows
 
 
 class Shards:
