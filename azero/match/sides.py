@@ -13,6 +13,7 @@ from azero.games.go.settings import GoConfig
 from azero.games.settings import GameConfig
 from azero.games.shogi.settings import ShogiConfig
 from azero.match.request import MatchRequest
+from azero.players.alphago2016 import ApvSpec
 from azero.players.external import MakePlayer
 from azero.players.play_style import PlayStyle
 from azero.players.player import Position
@@ -55,6 +56,8 @@ class Side:
             "player": self.text,
             "iteration": self.spec.iteration if isinstance(self.spec, CheckpointSpec) else None,
         }
+        if isinstance(self.spec, ApvSpec):
+            facts["iterations"] = dict(self.spec.iterations)
         if not isinstance(self.spec, NetworkSpec):
             return facts
         facts |= {
@@ -120,9 +123,9 @@ def read_sides(request: MatchRequest) -> tuple[Side, ...]:
 
 def with_checkpoint(side: Side, facts: dict[str, Any] | None) -> Side:
     """Return the player with the checkpoint that match.json of another match says, if any."""
-    if facts is None or not isinstance(side.spec, CheckpointSpec):
+    if facts is None or not isinstance(side.spec, CheckpointSpec | ApvSpec):
         return side
-    spec = dataclasses.replace(side.spec, iteration=facts["iteration"])
+    spec = _of_checkpoint(side.spec, facts)
     is_named = side.name != side.spec.name
     return dataclasses.replace(side, spec=spec, name=side.name if is_named else spec.name)
 
@@ -133,6 +136,8 @@ def restore_side(side: Side, facts: dict[str, Any], was_at_once: bool) -> Side:
     Matches of earlier versions do not record their search. It was the run's in batched games
     (`was_at_once`), otherwise the engine's, which had AlphaZero's exploration.
     """
+    if isinstance(side.spec, CheckpointSpec | ApvSpec):
+        side = dataclasses.replace(side, spec=_of_checkpoint(side.spec, facts))
     if not isinstance(side.spec, NetworkSpec):
         return side
     spec = side.spec
@@ -141,9 +146,17 @@ def restore_side(side: Side, facts: dict[str, Any], was_at_once: bool) -> Side:
     if spec.search == ENGINE and "pb_c_init" not in facts:
         former = (("pb_c_init", PuctConfig.pb_c_init), *spec.constants)
         spec = dataclasses.replace(spec, constants=tuple(dict(former).items()))
-    if isinstance(spec, CheckpointSpec):
-        spec = dataclasses.replace(spec, iteration=facts["iteration"])
     return dataclasses.replace(side, spec=spec, name=facts["name"])
+
+
+def _of_checkpoint(
+    spec: CheckpointSpec | ApvSpec, facts: dict[str, Any]
+) -> CheckpointSpec | ApvSpec:
+    """Return the player with the checkpoints that its entry in match.json says; matches of earlier
+    versions do not record those of AlphaGo of 2016."""
+    if isinstance(spec, CheckpointSpec):
+        return dataclasses.replace(spec, iteration=facts["iteration"])
+    return dataclasses.replace(spec, iterations=tuple(facts.get("iterations", {}).items()))
 
 
 def check_players(request: MatchRequest) -> None:

@@ -94,6 +94,8 @@ class ApvSpec:
     """n_thr follows the length of the policy network's queue (`MixSettings.is_adaptive`)."""
     label: str | None = None
     """Name of the player in results; None is the name of the policy's directory."""
+    iterations: tuple[tuple[str, int], ...] = ()
+    """The checkpoint of each part; of parts that are not in it, the newest."""
 
     def __post_init__(self) -> None:
         if self.visits is not None and self.visits < 1:
@@ -237,24 +239,26 @@ def _setting(key: str, value: str) -> dict[str, Any]:
     return {name: read(value)}
 
 
-def apv_config(spec: ApvSpec) -> Config:
-    """Return the settings of the policy network, after a look at those of all others; no arrays are
-    read.
+def resolve_apv(spec: ApvSpec) -> tuple[ApvSpec, Config]:
+    """Return the player with the numbers of its checkpoints filled in, and the settings of the
+    policy network, after a look at those of all others; no arrays are read.
 
     Raises:
-      CheckpointError: a directory holds no network, or a damaged one.
+      CheckpointError: a directory holds no network, or a damaged one, or not that checkpoint.
       ValueError: a directory holds another kind of network, or boards differ.
     """
-    configs = {part: load_settings(directory)[1] for part, directory in spec.directories.items()}
-    board = cast(Game, make_go(configs["policy"].game))
-    for part, config in configs.items():
-        directory, found = spec.directories[part], config.network.name
-        if found != KINDS[part]:
+    wanted = dict(spec.iterations)
+    found = {part: load_settings(path, wanted.get(part)) for part, path in spec.directories.items()}
+    board = cast(Game, make_go(found["policy"][1].game))
+    for part, (_, config) in found.items():
+        directory, network = spec.directories[part], config.network.name
+        if network != KINDS[part]:
             raise ValueError(
-                f"{directory} holds a network {found}; the {part} of apv is {KINDS[part]}"
+                f"{directory} holds a network {network}; the {part} of apv is {KINDS[part]}"
             )
         check_same_board(str(directory), cast(Game, make_go(config.game)), board)
-    return configs["policy"]
+    iterations = tuple((part, iteration) for part, (iteration, _) in found.items())
+    return dataclasses.replace(spec, iterations=iterations), found["policy"][1]
 
 
 def load_apv(
@@ -268,7 +272,8 @@ def load_apv(
       CheckpointError: a directory holds no network, or a damaged one.
       ValueError: a directory holds another kind of network, or boards differ.
     """
-    trained = apv_config(spec).game
+    spec, config = resolve_apv(spec)
+    trained = config.game
     game = make_go(trained if rules is None else rules)
     check_same_board(spec.name, cast(Game, make_go(trained)), cast(Game, game))
     usual = Limits() if by_clock else ALPHAGO2016.limits
@@ -285,7 +290,8 @@ def load_apv(
 
 def _load_evaluator(spec: ApvSpec, game: Go, trained: GameConfig, seed: int) -> MixedEvaluator:
     """Load the networks as the evaluator of a tree of `game`."""
-    parts = {part: _load(directory) for part, directory in spec.directories.items()}
+    iterations = dict(spec.iterations)
+    parts = {part: _load(path, iterations[part]) for part, path in spec.directories.items()}
     settings, batch = spec.mix_settings, spec.tree_settings.batch
     rollouts = parts["rollout"] if "rollout" in parts else _untrained_rollouts(trained)
     tree = parts.get("tree", rollouts)
@@ -338,8 +344,8 @@ def make_go(config: GameConfig) -> Go:
     return game
 
 
-def _load(directory: Path) -> _Part:
-    variables, config = load_variables(directory)
+def _load(directory: Path, iteration: int) -> _Part:
+    variables, config = load_variables(directory, iteration)
     game = make_go(config.game)
     network = config.network.build(game)
     return _Part(cast(Game, game), network, jax.jit(network.fold)(variables))

@@ -29,7 +29,7 @@ from azero.models.naming import (
 from azero.models.registry import find_network
 from azero.networks.network import Network
 from azero.players.alphago2016 import FORM as APV_FORM
-from azero.players.alphago2016 import ApvSpec, apv_config, load_apv, parse_apv
+from azero.players.alphago2016 import ApvSpec, load_apv, parse_apv, resolve_apv
 from azero.players.file_specs import FORMS as FILE_FORMS
 from azero.players.file_specs import LeelaSpec, OnnxSpec, Searching, load_onnx, make_game
 from azero.players.head_estimates import draws_estimator, network_heads
@@ -266,7 +266,7 @@ def resolve(spec: ThinkerSpec) -> tuple[ThinkerSpec, Config]:
       ValueError: there is no such directory or experiment, or a network's file is damaged.
     """
     if isinstance(spec, ApvSpec):
-        return spec, apv_config(spec)
+        return resolve_apv(spec)
     if isinstance(spec, OnnxSpec):
         return spec, OnnxNetwork(spec.file, spec.backend).config
     if isinstance(spec, RandomMovesSpec):

@@ -11,15 +11,17 @@ import pytest
 from rich.console import Console
 
 from azero.checkpoint.exported import write_exported
+from azero.checkpoint.record import CheckpointError
 from azero.engines.serve import Source
 from azero.games.go.settings import GoConfig
 from azero.games.table import make
 from azero.match.matches import play_match
 from azero.match.request import MatchRequest
+from azero.match.sides import read_sides, restore_side, with_checkpoint
 from azero.networks.settings import ResNetConfig
-from azero.players.alphago2016 import ApvSpec, apv_config, load_apv
+from azero.players.alphago2016 import ApvSpec, load_apv, resolve_apv
 from azero.players.player import Position
-from azero.players.specs import parse_player
+from azero.players.specs import parse_player, resolve
 from azero.players.thinking import Limits
 from azero.search.single.mixed import MixSettings
 from azero.search.single.selection import AlphaGo2016
@@ -39,7 +41,7 @@ TINY = SizesConfig(
 )
 
 
-def write_network(directory: Path, name: str, size: int = 5) -> None:
+def write_network(directory: Path, name: str, size: int = 5, iteration: int = 3) -> None:
     config = Config(
         game=GoConfig(size=(size,), komi=0.5, planes=PLANES.get(name, 17)),
         network=TINY.of(name)
@@ -48,7 +50,7 @@ def write_network(directory: Path, name: str, size: int = 5) -> None:
     )
     game = make("go", **config.game.options())
     variables = config.network.build(game).init(jax.random.key(0))
-    write_exported(directory, jax.device_get(variables), 3, config)
+    write_exported(directory, jax.device_get(variables), iteration, config)
 
 
 @pytest.fixture(scope="module")
@@ -122,17 +124,34 @@ def test_networks_that_do_not_fit_are_named(networks, tmp_path):
     with pytest.raises(
         ValueError, match="holds a network policy2016; the value of apv is value2016"
     ):
-        apv_config(ApvSpec(policy, value=policy))
+        resolve_apv(ApvSpec(policy, value=policy))
     write_network(tmp_path / "zero", "alphago_zero")
     with pytest.raises(
         ValueError, match="zero holds a network alphago_zero; the policy of apv is policy2016"
     ):
-        apv_config(ApvSpec(tmp_path / "zero"))
+        resolve_apv(ApvSpec(tmp_path / "zero"))
     write_network(tmp_path / "seven", "rollout2016", size=7)
     with pytest.raises(ValueError, match="seven plays go on 7x7, not go on 5x5"):
-        apv_config(ApvSpec(policy, rollout=tmp_path / "seven"))
+        resolve_apv(ApvSpec(policy, rollout=tmp_path / "seven"))
     with pytest.raises(ValueError, match="plays go on 5x5, not go on 9x9"):
         load_apv(ApvSpec(policy), GoConfig(size=(9,)))
+
+
+def test_a_match_goes_on_with_the_networks_that_it_began_with(tmp_path):
+    policy, value = tmp_path / "policy", tmp_path / "value"
+    write_network(policy, "policy2016")
+    write_network(value, "value2016")
+    request = MatchRequest(f"apv:{policy}?value={value}", f"apv:{policy}", 2)
+    begun, _ = read_sides(request)
+    assert begun.facts["iterations"] == {"policy": 3, "value": 3}
+    write_network(value, "value2016", iteration=4)
+    now, _ = read_sides(request)
+    known = with_checkpoint(now, begun.facts)
+    assert known.spec == restore_side(now, begun.facts, was_at_once=False).spec == begun.spec
+    with pytest.raises(CheckpointError, match="is the network of iteration 4, not of 3"):
+        load_apv(known.spec)
+    former = {name: fact for name, fact in begun.facts.items() if name != "iterations"}
+    assert resolve(restore_side(now, former, was_at_once=False).spec)[0] == now.spec
 
 
 def test_priors_come_from_the_network_the_tree_policy_or_nowhere(networks, tmp_path):
