@@ -258,7 +258,7 @@ STAGES = {
     "rl-match": StageInfo(
         "Reinforcement learning against supervised learning, no search", ("policy", "reinforce")
     ),
-    "value-error": StageInfo("Value network error on unseen games", ("value",)),
+    "value-error": StageInfo("Value network error on unseen games", ("value-data", "value")),
     "mixing": StageInfo(
         "Rollouts, values, or both: a round robin over lambda",
         ("rollout", "tree", "policy", "value"),
@@ -267,7 +267,7 @@ STAGES = {
     "filters": StageInfo("Policy networks of other widths", records=("train", "test")),
     "overfitting": StageInfo(
         "Value networks that learn from all positions of their games",
-        ("policy", "reinforce", "value"),
+        ("policy", "reinforce", "value-data", "value"),
         records=("train", "test"),
     ),
     "second-pass": StageInfo(

@@ -172,9 +172,8 @@ def _check_needs(workdir: Path, names: Sequence[str]) -> None:
 
 def _is_done(context: StageContext, name: str) -> bool:
     """Return whether a stage has been run with these settings, and what it left is there."""
-    done, is_there = _done(context.workdir), (context.workdir / PLACES.get(name, name)).exists()
-    facts = _settings_of(context.settings, name)
-    return name in done and is_there and _agrees(done[name]["settings"], facts)
+    done, facts = _done(context.workdir), _settings_of(context.settings, name)
+    return name in done and _agrees(done[name]["settings"], facts)
 
 
 def _run_stage(context: StageContext, name: str, console: Console) -> int:
@@ -204,9 +203,12 @@ def _run_stage(context: StageContext, name: str, console: Console) -> int:
 
 
 def _done(workdir: Path) -> dict[str, Any]:
-    """Return the stages that are done; one that is being repeated has no settings."""
+    """Return the stages that are done, and what they left is there; one that is being repeated has
+    no settings."""
     return {
-        name: stage for name, stage in read_stages(workdir).items() if stage["settings"] is not None
+        name: stage
+        for name, stage in read_stages(workdir).items()
+        if stage["settings"] is not None and (workdir / PLACES.get(name, name)).exists()
     }
 
 

@@ -281,6 +281,24 @@ def test_a_repetition_that_was_interrupted_is_not_done(pretended, records, tmp_p
 
 
 @pytest.mark.parametrize(
+    ("gone", "stage"),
+    [("tree", "lee"), ("value-data", "overfitting"), ("value-data", "value-error")],
+)
+def test_a_needed_stage_whose_directory_is_gone_is_an_error_at_the_start(
+    pretended, records, tmp_path, gone, stage
+):
+    ran, _ = pretended
+    others = tuple(name for name in DEFAULT if name != stage)
+    assert alphago.run(TINY, TINY.config, tmp_path, records, others, quiet()) == 0
+    (tmp_path / gone).rmdir()
+    ran.clear()
+    with pytest.raises(ValueError, match=f"stage {stage} needs stage {gone}, which has not been"):
+        alphago.run(TINY, TINY.config, tmp_path, records, (stage,), quiet())
+    assert alphago.run(TINY, TINY.config, tmp_path, records, (gone, stage), quiet()) == 0
+    assert ran == [gone, stage]
+
+
+@pytest.mark.parametrize(
     ("change", "stages"),
     [
         ({"filters": (2, 3, 4)}, ["filters", "strength"]),
