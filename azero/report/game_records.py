@@ -67,8 +67,13 @@ def _match_texts(directory: Path, out: Path) -> Iterator[str]:
     """Yield the records that a match has written, in the order of the games."""
     read_match(directory)
     suffixes = {suffix: name for name, (suffix, _) in RECORDS.items()}
+    # Reviews and earlier exports may be beside them: game0001.review.sgf, games.sgf.
     paths = sorted(
-        (path for path in directory.glob("game*.*") if path.suffix in suffixes),
+        (
+            path
+            for path in directory.glob("game*.*")
+            if path.suffix in suffixes and path.stem.removeprefix("game").isdecimal()
+        ),
         key=lambda path: (len(path.name), path.name),  # game9999 comes before game10000
     )
     if not paths:
