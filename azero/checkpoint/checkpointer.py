@@ -8,6 +8,7 @@ reading. All arrays are saved as whole arrays, so the number of devices does not
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import time
 from collections.abc import Collection
@@ -90,8 +91,14 @@ class Checkpointer:
         Raises:
           CheckpointError: the directory cannot be used.
         """
-        orbax_io.silence_late_tasks()
         self.directory = store.root_directory(workdir)
+        if glob.escape(str(self.directory)) != str(self.directory):
+            # Orbax would not find all that it has written, and lose it (epath's `Path.glob`).
+            raise CheckpointError(
+                f"cannot use {self.directory} for checkpoints: the characters * ? [ in a path are "
+                "patterns for Orbax; use another directory"
+            )
+        orbax_io.silence_late_tasks()
         self._config = config
         self._process = jax.process_index()
         self._warnings: list[str] = []

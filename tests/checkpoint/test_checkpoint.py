@@ -181,6 +181,13 @@ def test_rolling_set_and_those_kept_for_good(tmp_path: Path) -> None:
     assert hosts == ["10.p000.host", "3.p000.host", "6.p000.host", "9.p000.host"]
 
 
+@pytest.mark.parametrize("name", ["run [x]", "run?", "run*"])
+def test_directories_in_which_orbax_loses_its_files_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(CheckpointError, match=r"the characters \* \? \[ in a path are patterns"):
+        Checkpointer(tmp_path / name / "run", CONFIG)
+    assert not (tmp_path / name).exists()
+
+
 def test_iterations_only_go_up(tmp_path: Path) -> None:
     save(tmp_path, 4)
     checkpointer = Checkpointer(tmp_path, CONFIG)
