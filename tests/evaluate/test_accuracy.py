@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from record_files import EXPERT
 from rich.console import Console
 
-from azero.data.records.recorded import ImportTally, pack_records
+from azero.data.records.recorded import ImportTally, pack_file, pack_records
 from azero.evaluate.accuracy import (
     NO_MOVE,
     Outcomes,
@@ -28,7 +29,9 @@ from azero.evaluate.accuracy import (
     summarise_by_move,
 )
 from azero.games.go.rules import Go
+from azero.games.go.settings import GoConfig
 from azero.games.go.sgf import read_games
+from azero.games.go.sgf_write import format_game
 from azero.match.score import wilson_interval
 from azero.mesh import make_mesh
 from azero.models.registry import find_network
@@ -186,14 +189,16 @@ def test_a_network_without_a_pass_is_not_asked_to_predict_one():
         assert summarise(result).policy_loss.value < 10
 
 
-def test_a_network_that_sees_the_komi_is_given_that_of_every_game():
+def test_a_network_that_sees_the_komi_is_given_that_of_every_game(tmp_path: Path):
     komis = (5.5, -3.0, None)
     records = [
         dataclasses.replace(record, komi=komi)
         for record, komi in zip(read_games(EXPERT), komis, strict=False)
     ]
-    game = Go(size=9, suicide=True, komi=7.0, num_planes=19)
-    rows = pack_records(records, game, ImportTally())
+    file = tmp_path / "games.sgf"
+    file.write_text("".join(map(format_game, records)))
+    rows = pack_file(file, GoConfig(size=(9,), komi=7.0), ImportTally())
+    game = Go(size=9, suicide=True, num_planes=19)
     found = [game.komi_of(frame) for frame in rows["frame"]]
     lengths = [len(record.moves) for record in records]
     assert found == np.repeat([5.5, -3.0, 7.0], lengths).tolist()

@@ -86,8 +86,8 @@ def pack_file(
     path: Path, game: GameConfig, tally: ImportTally, number: int = 0, most: int | None = None
 ) -> HostArray:
     """Return the packed positions of the games in a file on the board of `game`, in order, with
-    the komi of each in Go; of `number` games, evenly spaced over the file, or of all for 0, and of
-    fewer if they have more than `most` positions.
+    the komi of each in Go, or that of `game` where there is none; of `number` games, evenly spaced
+    over the file, or of all for 0, and of fewer if they have more than `most` positions.
 
     Raises:
       ValueError: there are no records of that game, the file cannot be read, or no game in it can
@@ -119,8 +119,9 @@ def pack_file(
         count = min(count, max(1, int(most / mean_length)))
     chosen = [records[int(place)] for place in np.linspace(0, len(records) - 1, count)]
     rules = filters.rules_of_game()
-    if isinstance(rules, GoConfig):
-        rules = rules.replace(planes=19)  # with the games' komis, which some networks see
+    if isinstance(game, GoConfig) and isinstance(rules, GoConfig):
+        # With the games' komis, which some networks see, and `game`'s where there is none.
+        rules = rules.replace(planes=19, komi=game.komi)
     rows = pack_records(chosen, rules.build(), tally)
     if not len(rows):
         raise ValueError(
