@@ -142,6 +142,7 @@ def write_numbers(path: Path, version: int, arrays: Iterable[np.ndarray]) -> Non
       StorageError: it cannot be written.
     """
     lines = _text(version, arrays)
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, _compressed(lines) if path.suffix == ".gz" else lines)
 
 

@@ -72,6 +72,7 @@ def write_onnx(path: Path, variables: PyTree, config: Config) -> None:
     )
     onnx.helper.set_model_props(model, {_SETTINGS: json.dumps(settings_of_network(config))})
     onnx.checker.check_model(model)
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, [model.SerializeToString()])
 
 

@@ -50,6 +50,7 @@ def export_games(source: Path, out: Path, last: int | None = None) -> int:
     if not chosen:
         raise ValueError(f"{source} has no games")
     separator = _SEPARATORS[out.suffix]
+    out.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(
         out, (f"{separator if number else ''}{text}".encode() for number, text in enumerate(chosen))
     )

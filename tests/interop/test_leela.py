@@ -114,7 +114,7 @@ def test_files_come_back(tmp_path: Path) -> None:
     planes[..., 16] = np.array([True, False, True, False])[:, None, None]
     both = np.concatenate([planes, ~planes[..., 16:]], axis=-1)
     variables, config = network(17, size=9, colour_plane=16)
-    first, second = tmp_path / "first.txt", tmp_path / "second.gz"
+    first, second = tmp_path / "new" / "first.txt", tmp_path / "second.gz"
     write_leela(first, variables, config)
     read, settings = read_leela(first)
     assert read_leela_settings(first) == settings

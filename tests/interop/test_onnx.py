@@ -98,7 +98,7 @@ def check_close(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -
 @pytest.mark.parametrize("name", FAMILIES)
 def test_onnx_runtime_agrees(name: str, tmp_path: Path) -> None:
     variables, config = network(*FAMILIES[name])
-    file = tmp_path / "network.onnx"
+    file = tmp_path / "new" / "network.onnx"
     write_onnx(file, variables, config)
     onnx = OnnxNetwork(file)
     assert onnx.config == config

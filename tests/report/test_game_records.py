@@ -76,7 +76,7 @@ def test_selfplay_of_go_as_sgf(tmp_path: Path) -> None:
         load("go5").config, game=GoConfig(size=(5,), komi=0.5, planes=19, selfplay_komis=(0.5, 6.5))
     )
     played = make_run(tmp_path / "run", config)
-    out = tmp_path / "games.sgf"
+    out = tmp_path / "new" / "directory" / "games.sgf"
     assert export_games(tmp_path / "run", out) == 4
     records = list(read_games(out))
     assert [[action for _, action in record.moves] for record in records] == played
