@@ -165,9 +165,11 @@ class _Timekeeper:
         Raises:
           PlayerError: it has failed, its time is up, or its move is illegal.
         """
-        began, clock = time.perf_counter(), self._clocks[mover]
+        clock = self._clocks[mover]
+        told = clock._replace(opponent_seconds=self._clocks[1 - mover].main_seconds)
+        began = time.perf_counter()
         try:
-            decision = player.choose(position, clock)
+            decision = player.choose(position, told)
         except PlayerError as error:
             # A program is killed when its time is up.
             if self._is_timed and clock.after(time.perf_counter() - began) is None:

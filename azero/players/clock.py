@@ -43,6 +43,8 @@ class Clock(NamedTuple):
     """Canadian: seconds left in the current period; used while `moves_left` is positive."""
     moves_left: int = 0
     """Canadian: moves left in the current period; 0 during the main time."""
+    opponent_seconds: float | None = None
+    """Main time that the opponent has left; None where it is not known."""
 
     @property
     def limit_seconds(self) -> float | None:

@@ -28,23 +28,26 @@ _LESSER = re.compile(r"\bmultipv (?!1\b)")
 """In a line about a move that is not the best."""
 
 
-def _clock_words(clock: Clock, protocol: str) -> str:
-    """Return what follows `go` for a player's clock, which is taken as its opponent's, too. A fixed
-    time for a move is reduced by LAG_SECONDS, at most by half.
+def _clock_words(clock: Clock, to_play: int, protocol: str) -> str:
+    """Return what follows `go` for the clock of the side to move; an unknown time of the opponent
+    is taken as its own. A fixed time for a move is reduced by LAG_SECONDS, at most by half.
 
     UCI has no byo-yomi: a period is sent as an increment, the first of which has been added.
     """
     if clock.seconds_per_move is not None or clock.main_seconds is None:
         seconds = clock.seconds_per_move or 1.0
         return f"movetime {round(1000 * max(seconds - LAG_SECONDS, seconds / 2))}"
-    main, added, period = (
+    other = clock.main_seconds if clock.opponent_seconds is None else clock.opponent_seconds
+    own, other, added, period = (
         round(1000 * seconds)
-        for seconds in (clock.main_seconds, clock.increment_seconds, clock.period_seconds)
+        for seconds in (clock.main_seconds, other, clock.increment_seconds, clock.period_seconds)
     )
+    first, second = (other, own) if to_play else (own, other)
     if protocol == "usi" and not added:
-        return f"btime {main} wtime {main} byoyomi {period}"
-    main, added = main + period, added or period
-    return f"wtime {main} btime {main} winc {added} binc {added}"
+        return f"btime {first} wtime {second} byoyomi {period}"
+    a, b = "bw" if protocol == "usi" else "wb"
+    first, second, added = first + period, second + period, added or period
+    return f"{a}time {first} {b}time {second} {a}inc {added} {b}inc {added}"
 
 
 def _values(option: re.Match[str], value: str) -> str | None:
@@ -134,7 +137,7 @@ class UciPlayer(ProgramPlayer[ExternalProgram]):
         self._begin(position)
         moves = f" moves {' '.join(self._moves)}" if self._moves else ""
         program.send(f"position {self._beginning}{moves}", "position")
-        go = self._go or _clock_words(clock, self._notation.protocol)
+        go = self._go or _clock_words(clock, position.to_play, self._notation.protocol)
         timeout = self._timeout if clock.limit_seconds is None else clock.limit_seconds
         lines = program.ask(f"go {go}", lambda line: line.split()[:1] == ["bestmove"], timeout)
         answer = lines[-1].split()

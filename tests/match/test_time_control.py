@@ -76,7 +76,9 @@ def test_the_clocks_run(monkeypatch, control, spent, after):
 
     record = play_game(TICTACTOE, slow(first), slow(second), control.clock(), is_timed=True)
     assert record.failed is None and record.ending == "played out"
-    assert first.clocks[0] == control.clock() and first.clocks[2] == after
+    assert first.clocks[0] == control.clock()._replace(opponent_seconds=control.main_time)
+    assert first.clocks[2] == after._replace(opponent_seconds=after.main_seconds)
+    assert second.clocks[1].opponent_seconds == after.main_seconds
 
 
 def test_who_oversteps_the_time_loses(monkeypatch):
@@ -165,22 +167,26 @@ def test_programs_are_told_the_time():
     assert _time_left(AGZ.clock(), kgs) == "7200 0"
     used_up = AGZ.clock()._replace(main_seconds=0.0, periods=2)
     assert (_time_left(used_up, kgs), _time_left(used_up, knows())) == ("60 2", "60 1")
-    assert _clock_words(Clock(5.0), "uci") == "movetime 4700"
+    assert _clock_words(Clock(5.0), 0, "uci") == "movetime 4700"
     az = TimeControl(main_time=10800.0, increment=15.0).clock()
-    assert _clock_words(az, "uci") == "wtime 10800000 btime 10800000 winc 15000 binc 15000"
-    assert _clock_words(az, "usi") == _clock_words(az, "uci")
+    assert _clock_words(az, 0, "uci") == "wtime 10800000 btime 10800000 winc 15000 binc 15000"
+    assert _clock_words(az, 0, "usi") == "btime 10800000 wtime 10800000 binc 15000 winc 15000"
+    later = az._replace(main_seconds=7.0, opponent_seconds=9.0)
+    assert _clock_words(later, 0, "uci") == "wtime 7000 btime 9000 winc 15000 binc 15000"
+    assert _clock_words(later, 1, "uci") == "wtime 9000 btime 7000 winc 15000 binc 15000"
+    assert _clock_words(later, 1, "usi") == "btime 9000 wtime 7000 binc 15000 winc 15000"
     shogi = TimeControl(main_time=600.0, periods=1, period_time=10.0).clock()
-    assert _clock_words(shogi, "usi") == "btime 600000 wtime 600000 byoyomi 10000"
+    assert _clock_words(shogi, 0, "usi") == "btime 600000 wtime 600000 byoyomi 10000"
     # With `wtime 0 winc 0` Stockfish searches without end.
     used_up = shogi._replace(main_seconds=0.0)
-    assert _clock_words(used_up, "uci") == "wtime 10000 btime 10000 winc 10000 binc 10000"
+    assert _clock_words(used_up, 0, "uci") == "wtime 10000 btime 10000 winc 10000 binc 10000"
 
 
 def test_fractions_of_a_second_are_told_or_refused():
     """GTP has whole seconds: half a second became one, and a period of half a second none."""
     shogi = TimeControl(main_time=0.0, periods=3, period_time=0.5).clock()
-    assert _clock_words(shogi, "usi") == "btime 0 wtime 0 byoyomi 500"
-    assert _clock_words(shogi, "uci") == "wtime 500 btime 500 winc 500 binc 500"
+    assert _clock_words(shogi, 0, "usi") == "btime 0 wtime 0 byoyomi 500"
+    assert _clock_words(shogi, 0, "uci") == "wtime 500 btime 500 winc 500 binc 500"
     blitz = TimeControl(main_time=20.0, periods=3, period_time=0.5).clock()
     tiny = TimeControl(main_time=0.5, increment=2.0).clock()
     assert _time_settings(Clock(0.5), _kata) == "kata-time_settings byoyomi 0 0.5 1"
