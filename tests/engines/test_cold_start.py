@@ -297,6 +297,16 @@ def test_readyok_does_not_keep_the_next_line_waiting(gate) -> None:
     assert time.monotonic() - began < 2.0 and sink.getvalue() == b"readyok\n"
 
 
+def test_the_clock_does_not_run_out_while_the_network_is_not_ready(gate) -> None:
+    engine = UciEngine(UCI, never(gate), LineReader(io.BytesIO()), LineWriter(io.BytesIO()))
+    left = 3.0
+    for _ in range(10):
+        began = time.monotonic()
+        engine.handle(InputLine(f"go wtime {round(1000 * left)} btime 60000".encode()))
+        left -= time.monotonic() - began
+    assert left > 1.0
+
+
 def test_a_move_that_is_due_is_one_of_searchmoves_and_none_is_not_called_a_move(gate) -> None:
     sink = io.BytesIO()
     engine = UciEngine(UCI, never(gate), LineReader(io.BytesIO()), LineWriter(sink))

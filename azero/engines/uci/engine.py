@@ -37,6 +37,9 @@ LONGEST_LINE = 1 << 20
 """Bytes of a line; a game of 10,000 moves takes 50,000."""
 READY_SECONDS = 8.0
 """The longest that the first `isready` waits for the network; some programs wait ten seconds."""
+LOADING_RESERVE = 2.0
+"""Seconds of main time that are kept while the network is not ready: each answer costs some time,
+which increments may not give back."""
 PROGRESS_SECONDS = 0.5
 """Time between two reports of a search."""
 DEPTH_VISITS = 1000
@@ -415,6 +418,9 @@ def _ends_game(position: Position, analysis: Analysis) -> bool:
 
 def _loading_seconds(request: GoRequest) -> float | None:
     """Return how many seconds a search waits for its network to load: its move time, or half of
-    what is left on the clock; None is without limit."""
+    what is left on the clock, of main time without LOADING_RESERVE; None is without limit."""
     left = request.clock.limit_seconds
-    return request.seconds if left is None else left / 2
+    if left is None:
+        return request.seconds
+    reserve = 0.0 if request.clock.period_seconds else LOADING_RESERVE
+    return max(0.0, left - reserve) / 2
