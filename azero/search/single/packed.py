@@ -28,8 +28,8 @@ _SPLIT = 32
 """Fewest positions for each device; with fewer, another device does not pay (measured on two
 cores)."""
 _FEW = 8
-"""Up to so many positions a program of their own for one position does not pay: in chess it saves
-0.1 ms of a call, and costs 10 s of compiling and 2 s of every start."""
+"""Up to so many positions, another program for one position costs more at the start of an engine
+than it saves later (docs/speed.md, "Start-up")."""
 _Look = Callable[[Any, PyTree], Any]
 _Step = Callable[[Any, Any, Any], Any]
 
@@ -346,8 +346,8 @@ def _on_host() -> dict[str, Any]:
     """Return the arguments of `jax.jit` that place a program on the host's CPU; none where JAX was
     started without it.
 
-    With XLA's older emitters of fusions, which jaxlib 0.12 has no more, the rules compile in half
-    the time, and a call takes as long (chess and Go, one to 16 positions).
+    With XLA's older emitters of fusions, which jaxlib 0.12 has no more, the rules of few positions
+    compile in half the time, and a call takes as long (docs/speed.md, "Start-up").
     """
     try:
         device = jax.local_devices(backend="cpu")[0]
