@@ -25,13 +25,11 @@ import numpy as np
 from azero.games.game import Game
 from azero.search.batched.evaluation import evaluate_roots, masked_priors
 from azero.search.batched.reductions import edge_max, edge_sum
+from azero.search.batched.simulate import simulate
 from azero.search.batched.tree import (
     Edges,
     Tree,
-    backup,
     best_child_value,
-    descend,
-    expand,
     init_tree,
     node_value,
     root_actions,
@@ -141,11 +139,8 @@ def make_gumbel(config: GumbelConfig, game: Game, leaf: LeafFn) -> SearchFn:
         has_room = root_actions(tree, game.num_actions).legal_mask()
 
         def visit(tree: Tree, action: Array, valid: Array, slot: int | Array) -> Tree:
-            path = descend(tree, root_edge_of(tree, action), valid, score, max_depth)
-            tree, value = expand(
-                game, leaf, params, jax.random.fold_in(leaf_key, slot), tree, path, slot
-            )
-            return backup(tree, path, value)
+            edge = root_edge_of(tree, action)
+            return simulate(game, leaf, score, max_depth, params, leaf_key, tree, edge, valid, slot)
 
         def root_scores(edges: Edges) -> Array:
             """Return g + log P + sigma(q) of the remaining moves, those with the most visits; -inf

@@ -13,15 +13,13 @@ from azero.games.game import Game
 from azero.search.batched.evaluation import ILLEGAL, evaluate_roots, masked_priors
 from azero.search.batched.reductions import edge_sum
 from azero.search.batched.reuse import continue_trees
+from azero.search.batched.simulate import simulate
 from azero.search.batched.tree import (
     Edges,
     ScoreFn,
     Tree,
-    backup,
     best_child_value,
     best_legal,
-    descend,
-    expand,
     init_tree,
     node_value,
     root_actions,
@@ -231,16 +229,12 @@ def make_puct(config: PuctConfig, game: Game, leaf: LeafFn) -> SearchFn:
         valid = jnp.ones((values.shape[0], 1), bool)
         max_depth = config.max_depth or tree.num_nodes - 1
 
-        def simulate(slot: Array, tree: Tree) -> Tree:
+        def visit(slot: Array, tree: Tree) -> Tree:
             edges = root_edges(tree)
-            edge = best_legal(root_score(edges), edges)
-            path = descend(tree, edge[:, None], valid, score, max_depth)
-            tree, value = expand(
-                game, leaf, params, jax.random.fold_in(leaf_key, slot), tree, path, slot
-            )
-            return backup(tree, path, value)
+            edge = best_legal(root_score(edges), edges)[:, None]
+            return simulate(game, leaf, score, max_depth, params, leaf_key, tree, edge, valid, slot)
 
-        tree = jax.lax.fori_loop(first, first + num_simulations, simulate, tree)
+        tree = jax.lax.fori_loop(first, first + num_simulations, visit, tree)
         output = summarize(config, tree, game.num_actions)
         return output._replace(prior=jax.nn.softmax(logits, axis=-1))
 

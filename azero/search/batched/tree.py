@@ -341,8 +341,12 @@ def expand(
         functools.partial(how, game, leaf, tree.priors.shape[-1])
         for how in (play_and_evaluate, evaluate_in_chunks)
     )
-    on_cpu = at_once if num_chunks(batch * lanes) == 1 else in_chunks
-    new = jax.lax.platform_dependent(params, key, before, action, cpu=on_cpu, default=at_once)
+    if num_chunks(batch * lanes) == 1:
+        new = at_once(params, key, before, action)
+    else:
+        new = jax.lax.platform_dependent(
+            params, key, before, action, cpu=in_chunks, default=at_once
+        )
 
     new_child = jnp.where(
         by_game(new.terminal), TERMINAL, slot + jnp.arange(lanes, dtype=jnp.int32)

@@ -21,6 +21,7 @@ from search_toys import (
     search_program,
 )
 
+from azero.search.batched import simulate
 from azero.search.batched.gumbel import HalvingPhase, halving_schedule
 from azero.search.search import SearchOutput
 from azero.search.settings import GumbelConfig, SearchConfig
@@ -166,6 +167,27 @@ def test_wide_equals_one_at_a_time(considered: int, simulations: int) -> None:
         assert float(out.value[seed]) == pytest.approx(
             (root.value + sum(root.value_sums.values())) / (1 + sum(root.visits.values())), abs=1e-5
         )
+
+
+@pytest.mark.parametrize(("chunk", "calls"), [(32, 6), (16, 9), (1, 33)])
+def test_a_cpu_grows_the_same_trees_in_groups_of_lanes(
+    chunk: int, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    game = RandomTree(num_actions=20, legal_share=0.7)
+    settings, roots = config(num_simulations=32), jax.vmap(game.init)(jnp.arange(4))
+    at_once = run(game, random_leaf(game), settings, roots)
+    sizes = []
+
+    def counting_leaf(params: Any, key: Any, states: Any) -> Any:
+        jax.debug.callback(lambda _: sizes.append(states.code.shape[0]), states.code[0])
+        return random_leaf(game)(params, key, states)
+
+    monkeypatch.setattr(simulate, "CPU_CHUNK", chunk)
+    in_groups = run(game, counting_leaf, settings, roots)
+    jax.effects_barrier()
+    assert len(sizes) == calls and sum(sizes) == 4 * 33
+    np.testing.assert_array_equal(in_groups.tree.children, at_once.tree.children)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), in_groups, at_once)
 
 
 def test_bandit_by_hand() -> None:
