@@ -132,8 +132,11 @@ def parse_flags(default: A, name: str, title: str, argv: Sequence[str]) -> A:
     """Return `default` with the flags in `argv` of experiment `name`, and a working directory.
 
     Raises:
-      ValueError: the working directory is a bucket. (A wrong flag ends the process with an error.)
+      ValueError: the working directory is a bucket, or empty, which tyro would take for the current
+        directory. (A wrong flag ends the process with an error.)
     """
+    if find_flag(argv, "--workdir") == "":
+        raise ValueError("--workdir is empty: give a directory, or leave it out for runs/" + name)
     arguments = tyro.cli(
         type(default),
         prog=f"python -m azero.experiments.{name}",

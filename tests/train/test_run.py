@@ -889,3 +889,12 @@ def test_a_bucket_is_no_working_directory(capsys):
         main(load("tictactoe"), ["--workdir", "gs://bucket/run"])
     assert end.value.code == 2
     assert "mount the bucket" in capsys.readouterr().err
+
+
+def test_an_empty_working_directory_is_refused(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # as `--workdir "$UNSET"` had run there
+    with pytest.raises(SystemExit) as end:
+        main(load("tictactoe"), ["--workdir", ""])
+    assert end.value.code == 2
+    assert "--workdir is empty" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
