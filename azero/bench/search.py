@@ -1,4 +1,4 @@
-"""Speed of the searches on mid-game Go positions, compared with mctx: `azero bench search --against
+"""Speed of the searches on mid-game positions, compared with mctx: `azero bench search --against
 mctx`.
 
 Each search is timed twice: the whole, and its game steps and evaluations alone (the same calls with
@@ -76,12 +76,14 @@ class SearchResult:
 
 @dataclass(frozen=True)
 class SearchArguments:
-    """Time the searches on mid-game Go positions."""
+    """Time the searches on mid-game positions."""
 
     against: Literal["mctx", "none"] = "mctx"
     """Also time the same search through mctx."""
+    game: str = "go"
+    """Which game."""
     size: int = 9
-    """Points per side of the board."""
+    """Go: points per side of the board."""
     batch: int = 256
     """Games searched at once."""
     num_simulations: int = 64
@@ -90,6 +92,8 @@ class SearchArguments:
     """stand-in (one small matrix product), or BLOCKSxFILTERS such as 6x96."""
     searches: tuple[str, ...] = ("puct", "gumbel")
     """Which of ours to time."""
+    edge_width: int | None = None
+    """Edges of a node (`search.edge-width`)."""
     repeats: int = 3
     """Number of runs, of which the best counts."""
 
@@ -105,14 +109,16 @@ def run(arguments: SearchArguments) -> list[SearchResult]:
     with_mctx, repeats = arguments.against == "mctx", arguments.repeats
     if with_mctx and importlib.util.find_spec("mctx") is None:
         raise ValueError("the comparison needs mctx: pip install mctx, or --against none")
-    game = make("go", size=arguments.size)
+    game = make(arguments.game, **({"size": arguments.size} if arguments.game == "go" else {}))
     leaf, params = make_leaf(game, arguments.network)
     draw = functools.partial(random_positions, game, arguments.batch, OPENING_PLIES)
     roots = jax.jit(draw)(jax.random.key(1))
     results = []
     for name in arguments.searches:
         config = SearchConfig.default(name).replace(
-            num_simulations=arguments.num_simulations, random_symmetry=False
+            num_simulations=arguments.num_simulations,
+            random_symmetry=False,
+            edge_width=arguments.edge_width,
         )
         ours = measure(config, game, config.build(game, leaf), leaf, params, roots, repeats)
         results.append(ours)
@@ -250,7 +256,12 @@ def make_leaf(game: Game, network: str) -> tuple[LeafFn, PyTree]:
     blocks, times, filters = network.partition("x")
     if not (times and blocks.isdecimal() and filters.isdecimal()):
         raise ValueError(f"the network is stand-in or BLOCKSxFILTERS such as 6x96, not {network!r}")
-    settings = ResNetConfig(blocks=int(blocks), filters=int(filters))
+    height, width = game.board_shape
+    # A code of moves by squares and planes has no move besides (Go's pass).
+    head: Literal["linear", "planes"] = (
+        "linear" if game.num_actions % (height * width) else "planes"
+    )
+    settings = ResNetConfig(blocks=int(blocks), filters=int(filters), policy_head=head)
     functions = settings.build(game)
     return network_leaf(game, functions.infer, random_symmetry=False), functions.fold(
         functions.init(jax.random.key(7))
@@ -272,8 +283,9 @@ def main(arguments: list[str]) -> None:
     chosen = tyro.cli(SearchArguments, args=arguments)
     check_range(chosen, "--", "size batch num_simulations repeats", 1)
     results = run(chosen)
+    board = f"{chosen.size}x{chosen.size}" if chosen.game == "go" else chosen.game
     title = (
-        f"{chosen.batch} games of {chosen.size}x{chosen.size}, {chosen.num_simulations} "
+        f"{chosen.batch} games of {board}, {chosen.num_simulations} "
         f"simulations, {chosen.network} network, {jax.default_backend()}"
     )
     make_console().print(results_table(results, title, 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -39,7 +40,7 @@ def compact(priors: Array, width: int) -> tuple[Array | None, Array]:
     """
     if width == priors.shape[-1]:
         return None, priors
-    moves, kept = _best_moves(priors, width, priors >= 0.0)
+    moves, kept = _best_moves(priors, priors >= 0.0, width)
     is_move = kept > -jnp.inf
     # The sum is below one where moves were left out. Elsewhere it is one but for rounding, and the
     # division would only change the last bits of the leaf's priors.
@@ -50,16 +51,25 @@ def compact(priors: Array, width: int) -> tuple[Array | None, Array]:
     )
 
 
-def leaf_priors(logits: Array, legal_mask: Array, width: int) -> tuple[Array | None, Array]:
+def leaf_priors(
+    logits: Array, legal_mask: Array, width: int, most_legal: int
+) -> tuple[Array | None, Array]:
     """Return what `compact` returns of `masked_priors`, but for rounding, by a softmax over the
-    moves that are kept alone."""
+    moves that are kept alone; no position has more than `most_legal` legal moves."""
     if width == logits.shape[-1]:
         return None, masked_priors(logits, legal_mask)
-    moves, kept = _best_moves(logits.astype(jnp.float32), width, legal_mask)
+    best = functools.partial(_best_moves, width=width)
+    on_cpu = functools.partial(_best_of_few, width=width, most_legal=most_legal)
+    moves, kept = jax.lax.platform_dependent(
+        logits.astype(jnp.float32),
+        legal_mask,
+        cpu=on_cpu if most_legal < logits.shape[-1] else best,
+        default=best,
+    )
     return moves, masked_priors(kept, kept > -jnp.inf)
 
 
-def _best_moves(scores: Array, width: int, legal_mask: Array) -> tuple[Array, Array]:
+def _best_moves(scores: Array, legal_mask: Array, width: int) -> tuple[Array, Array]:
     """Return the `width` legal moves with the highest scores float32[P, A], in ascending order,
     padded with A, and their scores, -inf where there is no move."""
     scores = jnp.where(legal_mask, scores, -jnp.inf)
@@ -67,6 +77,70 @@ def _best_moves(scores: Array, width: int, legal_mask: Array) -> tuple[Array, Ar
     moves = jnp.where(kept > -jnp.inf, actions.astype(jnp.int32), scores.shape[-1])
     moves, kept = jax.lax.sort((moves, kept), dimension=-1, num_keys=1)
     return moves, kept
+
+
+def _best_of_few(
+    scores: Array, legal_mask: Array, width: int, most_legal: int
+) -> tuple[Array, Array]:
+    """Do the same, but find the legal moves, of which there are at most `most_legal`, before they
+    are sorted; where no position has more than `width`, nothing is. A CPU needs a fifth of the time
+    for chess. (Where a game is over every move may count as legal; what is found is not used.)
+    """
+
+    def among(scores: Array, legal_mask: Array, most: int) -> tuple[Array, Array]:
+        moves = _set_bits(legal_mask, most)
+        return moves, jnp.take_along_axis(scores, moves, axis=-1, mode="fill", fill_value=-jnp.inf)
+
+    if width >= most_legal:
+        return among(scores, legal_mask, most_legal)
+
+    def best_among(scores: Array, legal_mask: Array) -> tuple[Array, Array]:
+        moves, scores = among(scores, legal_mask, most_legal)
+        places, kept = _best_moves(scores, scores > -jnp.inf, width)
+        no_move = legal_mask.shape[-1]
+        return jnp.take_along_axis(moves, places, axis=-1, mode="fill", fill_value=no_move), kept
+
+    counts = jnp.sum(legal_mask, axis=-1, dtype=jnp.int32)
+    return jax.lax.cond(
+        jnp.any((counts > width) & (counts <= most_legal)),
+        best_among,
+        functools.partial(among, most=width),
+        scores,
+        legal_mask,
+    )
+
+
+def _set_bits(mask: Array, width: int) -> Array:
+    """Return the places of the True of bool[P, A] in ascending order, padded with A: int32[P, E],
+    of which no row has more than E = `width`."""
+    size = mask.shape[-1]
+    bits = jnp.pad(mask, ((0, 0), (0, -size % 32))).reshape(len(mask), -1, 32)
+    powers = jnp.uint32(1) << jnp.arange(32, dtype=jnp.uint32)
+    words = jnp.sum(jnp.where(bits, powers, 0), axis=-1, dtype=jnp.uint32)
+    counts = jax.lax.population_count(words).astype(jnp.int32)
+    ends = jnp.cumsum(counts, axis=-1, dtype=jnp.int32)
+
+    def take(array: Array, index: Array) -> Array:
+        return jnp.take_along_axis(array, index, axis=-1, mode="promise_in_bounds")
+
+    # Each word is marked at its first bit's place among all bits; from there on up to the next mark
+    # the bits are its own.
+    row = jnp.arange(len(mask), dtype=jnp.int32)[:, None]
+    first = jnp.where(counts > 0, ends - counts, width)
+    number = jnp.broadcast_to(jnp.arange(words.shape[1], dtype=jnp.int32), words.shape)
+    marks = jnp.zeros((len(mask), width), jnp.int32).at[row, first].set(number, mode="drop")
+    index = jax.lax.cummax(marks, axis=1)
+
+    # Which bit of its word: the half that holds it, five times.
+    word, place = take(words, index), jnp.arange(width, dtype=jnp.int32)
+    rank, bit = place - take(ends - counts, index), jnp.zeros_like(index)
+    for half in (16, 8, 4, 2, 1):
+        low = word & jnp.uint32((1 << half) - 1)
+        count = jax.lax.population_count(low).astype(jnp.int32)
+        is_high = rank >= count
+        word = jnp.where(is_high, word >> half, low)
+        rank, bit = jnp.where(is_high, rank - count, rank), jnp.where(is_high, bit + half, bit)
+    return jnp.where(place < ends[:, -1:], 32 * index + bit, size)
 
 
 class Evaluated(NamedTuple):
@@ -88,7 +162,8 @@ def play_and_evaluate(
     states = jax.vmap(game.step)(before, action)
     logits, values = leaf(params, key, states)
     terminal = jax.vmap(game.is_terminal)(states)
-    moves, priors = leaf_priors(logits, jax.vmap(game.legal_action_mask)(states), width)
+    legal_mask = jax.vmap(game.legal_action_mask)(states)
+    moves, priors = leaf_priors(logits, legal_mask, width, game.max_legal_actions)
     return Evaluated(
         states,
         players=jax.vmap(game.to_play)(states),

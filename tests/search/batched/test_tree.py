@@ -17,7 +17,7 @@ from azero.games.table import make
 from azero.games.tictactoe.rules import TicTacToe, TicTacToeState
 from azero.mesh import make_mesh
 from azero.search.batched import reductions
-from azero.search.batched.evaluation import ILLEGAL, compact, num_chunks
+from azero.search.batched.evaluation import ILLEGAL, compact, leaf_priors, num_chunks
 from azero.search.batched.tree import (
     TERMINAL,
     UNVISITED,
@@ -320,6 +320,28 @@ def test_a_compact_tree_searches_like_a_wide_one(changes: dict[str, Any]) -> Non
     np.testing.assert_array_equal(compact.tree.parents, wide.tree.parents)
     np.testing.assert_allclose(compact.weights, wide.weights, atol=1e-5)
     np.testing.assert_allclose(compact.value, wide.value, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("actions", "most", "width"), [(4672, 218, 218), (4672, 218, 64), (64, 40, 40), (33, 32, 7)]
+)
+def test_the_legal_moves_are_found_before_sorting_as_after_it(
+    actions: int, most: int, width: int
+) -> None:
+    random = np.random.default_rng(actions)
+    counts = [0, 1, width, most, *random.integers(0, most + 1, 12)]
+    legal = np.zeros((len(counts), actions), bool)
+    for row, count in zip(legal, counts, strict=True):
+        row[random.choice(actions, count, replace=False)] = True
+    logits = random.normal(size=legal.shape).astype(np.float32).round(1)  # with equal ones
+    arguments = jnp.asarray(logits), jnp.asarray(legal), width
+    moves, priors = leaf_priors(*arguments, most)
+    for row, count, found in zip(legal, counts, np.asarray(moves), strict=True):
+        if count <= width:
+            assert found.tolist() == [*np.flatnonzero(row), *[actions] * (width - count)]
+    by_sorting_all = leaf_priors(*arguments, actions)
+    np.testing.assert_array_equal(moves, by_sorting_all[0])
+    np.testing.assert_array_equal(priors, by_sorting_all[1])
 
 
 def test_a_narrow_tree_keeps_the_moves_with_the_highest_priors() -> None:
