@@ -135,12 +135,12 @@ def _read(path: Path, number: int) -> GameRecord:
     if number < 1:
         raise ValueError(f"the first game of a collection is game 1, not {number}")
     skipped: list[str] = []
-    place = f"{path.name} game {number}"
+    place = f"{path} game {number}"
     for count, record in enumerate(read_games(path, skipped), start=1):
         # The games of a collection have their numbers in their names; those of an archive are
         # counted as they come.
         if record.name == place or (
-            count == number and not record.name.startswith(f"{path.name} game ")
+            count == number and not record.name.startswith(f"{path} game ")
         ):
             return record
     problem = next(

@@ -45,7 +45,7 @@ class Text(NamedTuple):
     """A text of recorded games, or what is wrong with a member of an archive."""
 
     name: str
-    """the file, and the nested members down to the text"""
+    """the path of the file, and the nested members down to the text"""
     content: bytes
     problem: str = ""
 
@@ -98,8 +98,8 @@ def read_texts(path: Path, suffixes: tuple[str, ...], split: Split | None = None
         raise ValueError(f"{path} is {_refusal(suffixes)}")
     reader = _Reader(suffixes, split)
     try:
-        budget = Budget(path.name, path.stat().st_size)
-        yield from reader.texts(path.name, lambda: path.open("rb"), 0, budget)
+        budget = Budget(str(path), path.stat().st_size)
+        yield from reader.texts(str(path), lambda: path.open("rb"), 0, budget)
     except _UNREADABLE as error:
         raise ValueError(f"cannot read {path}: {reason(error)}") from error
 

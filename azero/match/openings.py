@@ -133,7 +133,7 @@ def read_openings(path: Path, game: Game, num_moves: int | None = None) -> list[
         except (OSError, UnicodeDecodeError) as error:
             raise ValueError(f"cannot read {path}: {reason(error)}") from error
         openings = [
-            _follow(_words(line)[:num_moves], f"{path.name}, line {number}", game)
+            _follow(_words(line)[:num_moves], f"{path}, line {number}", game)
             for number, line in enumerate(lines, start=1)
         ]
     chosen = list(dict.fromkeys(opening for opening in openings if opening))

@@ -77,7 +77,7 @@ def _name(record: GameRecord, colour: int) -> str:
 def _title(record: GameRecord) -> str:
     """Return who played whom; the record's file where it names neither."""
     title = " against ".join(_name(record, colour) for colour in range(2))
-    return title if any(record.players) else f"{record.name}: {title}"
+    return title if any(record.players) else f"{Path(record.name).name}: {title}"
 
 
 def _graph(review: Review, mistakes: Sequence[ReviewedMove]) -> str:

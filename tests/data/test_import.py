@@ -7,6 +7,7 @@ import io
 import os
 import sys
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ from azero.games.go.sgf import SUFFIXES, parse_games, read_games
 
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory):
-    """The expert's games from an .sgf.gz, a .zip and a .tar.gz."""
+    """The expert's games from an .sgf.gz, a .zip and a .tar.gz; their directory is "files"."""
     directory = tmp_path_factory.mktemp("mixed")
     return import_to(directory / "set", *write_mixed(directory / "files"))
 
@@ -47,6 +48,7 @@ def test_every_game_is_in_one_split(mixed):
     assert (tally.read, tally.games.total(), tally.unreadable) == (24, 24, [])
     assert all(tally.games[split] for split in SPLITS)
     assert tally.positions.total() == sum(len(record.moves) for record in read_games(EXPERT))
+    files = dataset.directory.parent / "files"
     names = [
         name
         for split in SPLITS
@@ -55,8 +57,8 @@ def test_every_game_is_in_one_split(mixed):
     ]
     assert (
         len(set(names)) == 24
-        and "b.zip:inner/2.sgf" in names
-        and "c.tar.gz:rest.sgf game 10" in names
+        and f"{files / 'b.zip'}:inner/2.sgf" in names
+        and f"{files / 'c.tar.gz'}:rest.sgf game 10" in names
     )
 
 
@@ -269,7 +271,7 @@ def test_bad_input_is_named_line_by_line_and_the_rest_is_imported(bad):
     listed = (files / "set" / "left-out.tsv").read_text().splitlines()
     assert (
         len(listed) == tally.left_out.total() == 9
-        and "odd.sgf game 4\tboard of 19x19, not 9x9" in listed
+        and f"{files / 'odd.sgf'} game 4\tboard of 19x19, not 9x9" in listed
     )
 
 
@@ -421,8 +423,21 @@ def test_names_of_files_need_not_be_in_utf_8(tmp_path):
     dataset, tally = import_to(tmp_path / "set", tmp_path / name)
     assert tally.games.total() == 1
     left_out = (dataset.directory / human.LEFT_OUT).read_bytes()
-    assert left_out == b"\xff\xb0.sgf game 2\twinner not known\n"
+    assert left_out == os.fsencode(tmp_path) + b"/\xff\xb0.sgf game 2\twinner not known\n"
     assert dataset.warnings == []
+
+
+def test_files_of_one_name_are_told_apart_by_their_directories(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, size in (("a", 0), ("b", 99)):
+        (tmp_path / "games" / name).mkdir(parents=True)
+        (tmp_path / "games" / name / "1.sgf").write_text(f"{GAME}(;SZ[{size}];B[aa])")
+    _, tally = import_to(Path("set"), Path("games"))
+    assert tally.unreadable == [
+        f"games/{name}/1.sgf game 2: not readable: bad SZ '{size}': allowed are 1 to 52, or "
+        "COLUMNS:ROWS"
+        for name, size in (("a", 0), ("b", 99))
+    ]
 
 
 def test_find_records_takes_directories_in_order(tmp_path):
@@ -446,7 +461,7 @@ def test_files_packed_in_a_way_that_is_not_read_are_named(tmp_path):
     tally = run_import(request, Console(file=io.StringIO()))
     assert tally.games.total() == 2 and tally.left_out["not readable"] == 5
     for name in (*packed, "good.zip:two.sgf.xz"):
-        lines = [line for line in tally.unreadable if line.startswith(f"{name}: ")]
+        lines = [line for line in tally.unreadable if line.startswith(f"{tmp_path / name}: ")]
         assert len(lines) == 1 and "not a file of game records: the suffixes are" in lines[0]
 
 

@@ -157,8 +157,8 @@ def test_what_cannot_be_imported_is_named_and_the_rest_is_taken(tmp_path):
     assert "6 games read from 1 file; added: train 2 games" in output
     names = [name for shard in data.shards("train") for name in data.sources("train", shard.shard)]
     # A move after mate ends the game before it.
-    assert {"x.pgn game 6", "x.pgn game 7"} == set(names)
-    lengths = {"x.pgn game 6": 4}
+    assert {f"{tmp_path / 'x.pgn'} game {number}" for number in (6, 7)} == set(names)
+    lengths = {f"{tmp_path / 'x.pgn'} game 6": 4}
     (_, games), numbers = _first_shard(data), dict(zip(names, range(9), strict=False))
     assert all(games["length"][numbers[name]] == count for name, count in lengths.items())
 

@@ -275,7 +275,7 @@ def test_a_page_without_mistakes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("player", "number", "message"),
     [
-        ("random-net:go7", 1, "the network plays on 7x7, game.sgf is a game on 5x5"),
+        ("random-net:go7", 1, "the network plays on 7x7, .*game.sgf is a game on 5x5"),
         ("random-net:tictactoe", 1, "the network plays tictactoe"),
         ("nowhere", 1, "there is no directory 'nowhere'"),
         ("gtp:gnugo", 1, "is a program with its own protocol"),

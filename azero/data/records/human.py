@@ -177,7 +177,7 @@ def _read(path: Path, form: RecordFormat, tally: ImportTally) -> Iterator[Record
             yield record
             tally.leave_out_unreadable(skipped)
     except (ValueError, MemoryError) as error:
-        skipped.append(f"{path.name}: {error or 'not enough memory to read it'}")
+        skipped.append(f"{path}: {error or 'not enough memory to read it'}")
     tally.leave_out_unreadable(skipped)
 
 

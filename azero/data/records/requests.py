@@ -69,7 +69,7 @@ class JosekiRequest:
     """Files of records on square boards of one size, oldest games first (.sgf .sgf.gz .zip
     .tar.gz)."""
     only: str = ""
-    """Take only games whose name (file, folder in an archive, number) has this text in it."""
+    """Take only games whose name (path, folder in an archive, number) has this text in it."""
     sequence: tuple[str, ...] = ()
     """Sequences such as "Q16 O17 R14"; without any, the most common ones are listed."""
     length: int = 5

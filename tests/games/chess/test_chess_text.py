@@ -196,7 +196,11 @@ def test_comments_variations_and_annotations_are_passed_over(tmp_path) -> None:
         "1/2-1/2",
         'with "quotes"',
     )
-    assert (len(second.actions), second.result, second.name) == (4, "*", "games.pgn.gz game 2")
+    assert (len(second.actions), second.result, second.name) == (
+        4,
+        "*",
+        f"{tmp_path}/games.pgn.gz game 2",
+    )
     assert (third.actions, third.tags["Event"]) == ((), "C")
 
 

@@ -32,11 +32,14 @@ def test_every_kind_of_file(tmp_path: Path) -> None:
         tar.add(tmp_path / "a.sgf", "x/a.sgf")
     names = [record.name for file in sorted(tmp_path.iterdir()) for record in read_games(file)]
     assert names == [
-        "a.sgf",
-        "b.sgf.gz game 1",
-        "b.sgf.gz game 2",
-        "c.zip:x/a.sgf",
-        "d.tar.gz:x/a.sgf",
+        f"{tmp_path}/{name}"
+        for name in (
+            "a.sgf",
+            "b.sgf.gz game 1",
+            "b.sgf.gz game 2",
+            "c.zip:x/a.sgf",
+            "d.tar.gz:x/a.sgf",
+        )
     ]
     with pytest.raises(
         ValueError, match=r"games.txt is not a file of game records: the suffixes are .sgf"
@@ -65,14 +68,11 @@ def test_a_damaged_member_of_an_archive_is_named_and_the_others_go_on(tmp_path: 
     path.write_bytes(path.read_bytes().replace(b"CHINESE", b"CHINESF"))
     skipped: list[str] = []
     assert [record.name for record in read_games(path, skipped)] == [
-        "a.zip:1.sgf",
-        "a.zip:3.sgf.gz",
-        "a.zip:4.zip:deep.sgf",
-        "a.zip:6.sgf",
+        f"{path}:{member}" for member in ("1.sgf", "3.sgf.gz", "4.zip:deep.sgf", "6.sgf")
     ]
     assert [line.split(": ")[0] for line in skipped] == [
-        "a.zip:2.sgf",
-        "a.zip:5.zip",
+        f"{path}:2.sgf",
+        f"{path}:5.zip",
     ] and "Bad CRC-32" in skipped[0]
     with pytest.raises(ValueError, match=r"a\.zip:2\.sgf: cannot be read: Bad CRC-32"):
         list(read_games(path))
@@ -82,7 +82,7 @@ def test_a_damaged_member_of_an_archive_is_named_and_the_others_go_on(tmp_path: 
 def test_an_archive_without_games_and_one_with_a_password_say_so(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "none.zip", "w") as archive:
         archive.writestr("readme.txt", "no game")
-    with pytest.raises(ValueError, match=r"no file of game records in none\.zip"):
+    with pytest.raises(ValueError, match=r"no file of game records in .*none\.zip"):
         list(read_games(tmp_path / "none.zip"))
     with zipfile.ZipFile(tmp_path / "locked.zip", "w") as archive:
         archive.writestr("a.sgf", SMALL)

@@ -274,7 +274,7 @@ def test_old_long_property_names() -> None:
 
 def test_written_games_come_back(tmp_path: Path) -> None:
     record = GameRecord(
-        name="out.sgf", board_shape=(9, 9), komi=7.5, moves=((1, 0), (0, 81), (1, 40)), black_points=(24, 56), to_play=1, result="W+R",
+        name=str(tmp_path / "out.sgf"), board_shape=(9, 9), komi=7.5, moves=((1, 0), (0, 81), (1, 40)), black_points=(24, 56), to_play=1, result="W+R",
         rules="Tromp-Taylor", players=("iteration [4]", "GNU\\Go"), date="2026-01-02", comments=("value 0.1\n\\", "", "a ] b"),
     )  # fmt: skip
     (tmp_path / "out.sgf").write_text(format_game(record), encoding="utf-8")
