@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -208,5 +209,6 @@ def _finished(
         sides = side_names(board)
         result = "a draw" if drawn else f"{sides[0 if game.reward > 0 else 1]} wins"
     write = RECORDS.get(rules.name)
-    record = None if write is None else write[1](game, rules, board, names)
+    today = time.strftime("%Y-%m-%d")
+    record = None if write is None else write[1](game, rules, board, names, date=today)
     return FinishedGame(names, tuple(moves), winner, result, position, record)

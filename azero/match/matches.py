@@ -4,6 +4,7 @@ process per game, several games at once."""
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -165,7 +166,8 @@ class _RunningMatch:
             return None
         suffix, write = RECORDS[self.rules.name]
         first, second = (side.name for side in self.sides)
-        text = write(game, self.rules, self.game, (first, second), self.request.clock)
+        today = time.strftime("%Y-%m-%d")
+        text = write(game, self.rules, self.game, (first, second), self.request.clock, date=today)
         return suffix, text
 
     def report(self) -> MatchSummary:

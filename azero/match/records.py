@@ -3,7 +3,6 @@ PGN for chess, CSA for shogi."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
@@ -28,6 +27,7 @@ from azero.match.referee import ON_TIME, PLAYED_OUT
 from azero.players.clock import NO_CLOCK, TimeControl
 from azero.players.player import ILLEGAL, Decision
 
+EVENT = "azero match"
 LINE_MOVES = 8
 """Moves of a principal variation that are written in chess and shogi: naming a move plays it in the
 slow host rules."""
@@ -42,6 +42,8 @@ def match_sgf(
     board: Game,
     names: tuple[str, str],
     control: TimeControl = NO_CLOCK,
+    event: str = EVENT,
+    date: str = "",
 ) -> str:
     """Return a game of Go as SGF text; `names` are those of the match's first and second player."""
     assert isinstance(rules, GoConfig)
@@ -62,8 +64,8 @@ def match_sgf(
         result=format_result(game.rewards, _reason(game)),
         rules=rules_name(rules.superko, rules.suicide),
         players=names if game.first_is_black else (names[1], names[0]),
-        date=time.strftime("%Y-%m-%d"),
-        others=tuple(_sgf_clock(control).items()),
+        date=date,
+        others=(("EV", event), *_sgf_clock(control).items()),
     )
     return format_game(record, notes)
 
@@ -140,13 +142,15 @@ def match_pgn(
     board: Game,
     names: tuple[str, str],
     control: TimeControl = NO_CLOCK,
+    event: str = EVENT,
+    date: str = "",
 ) -> str:
     """Return a game of chess as PGN text; `names` are those of the match's first and second
     player."""
     white, black = names if game.first_is_black else names[::-1]
     tags = {
-        "Event": "azero match",
-        "Date": time.strftime("%Y.%m.%d"),
+        "Event": event,
+        "Date": date.replace("-", ".") or "????.??.??",
         "Round": str(game.number),
         "White": white,
         "Black": black,
@@ -189,13 +193,15 @@ def match_csa(
     board: Game,
     names: tuple[str, str],
     control: TimeControl = NO_CLOCK,
+    event: str = EVENT,
+    date: str = "",
 ) -> str:
     """Return a game of shogi as CSA text; `names` are those of the match's first and second
     player."""
     black, white = names if game.first_is_black else names[::-1]
     sfen = game.start or SHOGI_START
     comments = _comments(game, _lines(game, board_of_sfen(sfen), format_csa_move), ", ")
-    facts = _csa_clock(control)
+    facts = [("EVENT", event), *_csa_clock(control)]
     return format_csa(game.actions, sfen, black, white, csa_ending(game, board), comments, facts)
 
 
@@ -237,7 +243,7 @@ def csa_ending(game: MatchGame, rules: Game) -> str:
 
 class MatchRecord(Protocol):
     """A function that returns the text of a game, given the rules, the names of the match's first
-    and second player, and the time control."""
+    and second player, the time control, the event, and the date as YYYY-MM-DD, empty for none."""
 
     def __call__(
         self,
@@ -246,6 +252,8 @@ class MatchRecord(Protocol):
         board: Game,
         names: tuple[str, str],
         control: TimeControl = NO_CLOCK,
+        event: str = EVENT,
+        date: str = "",
     ) -> str: ...
 
 

@@ -27,6 +27,7 @@ from azero.selfplay.trajectory import NO_NETWORK
 _SEPARATORS = {".sgf": "", ".pgn": "\n", ".csa": "/\n"}
 """Separator between games in a collection: SGF's grammar of collections, a blank line (PGN
 standard, section 8.2.1), a line of one slash (CSA 2.2)."""
+_EVENT = "azero self-play"
 _FORMATS = ", ".join(f"{suffix} of {game}" for game, (suffix, _) in RECORDS.items())
 
 
@@ -111,7 +112,8 @@ def _board_texts(
             played = rows[start : start + int(entry["length"])]
             game, names = _as_match_game(rules, board, entry, played)
             network = entry["network"][1] if "network" in entry.dtype.names else NO_NETWORK
-            yield int(network), write(game, _rules_of(rules, board, played), board, names)
+            own = _rules_of(rules, board, played)
+            yield int(network), write(game, own, board, names, event=_EVENT)
 
 
 def _as_match_game(

@@ -83,6 +83,7 @@ def test_selfplay_of_go_as_sgf(tmp_path: Path) -> None:
     assert [record.result for record in records] == ["B+R", "W+", "B+R", "W+"]
     assert [record.komi for record in records] == [0.5, 6.5, 0.5, 6.5]
     assert records[1].players[0] == "azero, iterations 3 to 4"
+    assert (records[0].date, dict(records[0].others)) == ("", {"EV": "azero self-play"})
     assert export_games(tmp_path / "run", out, last=1) == 1
     assert [action for _, action in next(iter(read_games(out))).moves] == played[-1]
 
@@ -96,6 +97,9 @@ def test_selfplay_of_chess_and_shogi(tmp_path: Path) -> None:
         assert len(games) == 4
         for game, moves in zip(games, played, strict=True):
             assert list(game.actions) == moves, name
+            facts = game.tags if name == "chess" else dict(game.facts)
+            event, date = ("Event", "Date") if name == "chess" else ("EVENT", "START_TIME")
+            assert facts[event] == "azero self-play" and facts.get(date, "?")[0] == "?"
 
 
 def rewrite(workdir: Path, config: Config, rows: np.ndarray, games: np.ndarray) -> None:
