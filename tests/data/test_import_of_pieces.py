@@ -187,7 +187,7 @@ def test_a_file_without_a_game_is_named(tmp_path):
     _, output = import_files(tmp_path / "set", tmp_path, game="chess")
     assert "a.pgn: not readable: there is no game in it" in output
     assert "b.pgn: not readable: there is no game in it" in output
-    assert "1 game read from 3 files; added: train 1 game with" in output
+    assert "1 game read from 1 file; added: train 1 game with" in output
 
 
 def test_ratings_and_filters_of_other_games(tmp_path):

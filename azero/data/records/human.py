@@ -152,6 +152,7 @@ def _wanted_records(
     """Yield the games that pass the filters and are new, each with its key."""
     seen: set[bytes] = set()
     for path in paths:
+        before = tally.read
         for record in _read(path, form, tally):
             tally.read += 1
             if reason := filters.objection(record):
@@ -166,7 +167,7 @@ def _wanted_records(
                 tally.already += 1
             else:
                 yield key, record
-        tally.files += 1
+        tally.files += tally.read > before
 
 
 def _read(path: Path, form: RecordFormat, tally: ImportTally) -> Iterator[Record]:

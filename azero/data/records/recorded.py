@@ -28,7 +28,7 @@ class ImportTally:
     """The progress of an import."""
 
     files: int = 0
-    """Files read to their end."""
+    """Files with at least one game, read to their end."""
     read: int = 0
     """Games read."""
     already: int = 0
