@@ -6,6 +6,7 @@ from __future__ import annotations
 import codecs
 import io
 import lzma
+import re
 import tarfile
 import zipfile
 import zlib
@@ -26,6 +27,8 @@ Split = Callable[[IO[bytes]], Iterator[bytes]]
 """Divides a stream into the texts that are held in memory one at a time."""
 _PIECE = 1 << 20
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_EMPTY = re.compile(rb"(?:%b)?\s*\Z" % codecs.BOM_UTF8)
+"""A text with nothing in it, or only a byte order mark and blanks."""
 _DEEPEST = 4
 """Deepest nesting of archives; some archives contain themselves."""
 _UNREADABLE = (
@@ -135,7 +138,8 @@ class _Reader(NamedTuple):
                     parts = self.split(io.BytesIO(content)) if self.split else iter((content,))
                 else:
                     parts = self.split(stream)
-                yield from (Text(name, part) for part in parts)
+                for part in parts:
+                    yield Text(name, part, "it is empty" if _EMPTY.match(part) else "")
                 return
             if depth == _DEEPEST:
                 raise ValueError(

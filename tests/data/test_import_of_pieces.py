@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 import io
 import random
+import re
 import tarfile
 import zipfile
 from pathlib import Path
@@ -22,9 +23,11 @@ from azero.data.records.dataset import Dataset
 from azero.data.records.filters import SPLITS, Filters, Fractions
 from azero.data.records.importing import run_import, show
 from azero.data.records.requests import ImportRequest, ShowRequest
+from azero.games.chess import pgn
 from azero.games.chess.pgn import read_moves
 from azero.games.chess.text import board_of_fen, board_of_frame, format_fen
-from azero.games.shogi import csa
+from azero.games.go import sgf
+from azero.games.shogi import csa, record_files
 from azero.games.shogi.text import board_of_frame as shogi_board_of_frame
 from azero.games.shogi.text import board_of_sfen, format_sfen
 
@@ -181,13 +184,24 @@ def test_a_mark_and_remarks_before_the_tags_are_no_game(tmp_path):
     assert "4 games read from 3 files; added: train 4 games" in output and "readable" not in output
 
 
-def test_a_file_without_a_game_is_named(tmp_path):
-    for name, text in (("a.pgn", ""), ("b.pgn", "\n \n"), ("c.pgn", str(chess_games(1)[0]))):
-        (tmp_path / name).write_text(text)
+def test_a_file_without_a_game_is_named_and_does_not_count(tmp_path):
+    texts = ("", "\n \n", "\ufeff", "% no game\n", str(chess_games(1)[0]))
+    for name, text in zip("abcde", texts, strict=True):
+        (tmp_path / f"{name}.pgn").write_text(text)
     _, output = import_files(tmp_path / "set", tmp_path, game="chess")
-    assert "a.pgn: not readable: there is no game in it" in output
-    assert "b.pgn: not readable: there is no game in it" in output
+    for name in "abc":
+        assert f"{name}.pgn: not readable: it is empty" in output
+    assert "d.pgn: not readable: there is no game in it" in output
     assert "1 game read from 1 file; added: train 1 game with" in output
+
+
+@pytest.mark.parametrize("suffix", [".sgf", ".pgn", ".csa", ".kif", ".ki2", ".kif.gz"])
+def test_an_empty_file_is_called_empty(tmp_path, suffix):
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(b"")
+    read = {".sgf": sgf.read_games, ".pgn": pgn.read_games}.get(suffix, record_files.read_games)
+    with pytest.raises(ValueError, match=f"{re.escape(str(path))}: it is empty"):
+        list(read(path))
 
 
 def test_ratings_and_filters_of_other_games(tmp_path):

@@ -56,6 +56,8 @@ def read_record(name: str, content: bytes) -> Record:
     if suffix not in SUFFIXES:
         known = ", ".join(SUFFIXES)
         raise ValueError(f"{name[:60]!r} is not a game record; the suffixes are {known}")
+    if not content.strip():
+        raise ValueError(f"{name[:60]!r} is empty")
     try:
         return _READERS[suffix](name, content)
     except (UnicodeError, RecursionError) as error:

@@ -312,6 +312,7 @@ def test_a_game_that_does_not_alternate_is_opened_as_it_is(visitor) -> None:
         ("x.pgn", b"1. e4 *", 400, "no network here plays chess on 8x8"),
         ("x.doc", b"1. e4 *", 400, "'x.doc' is not a game record"),
         ("x.kif", b"\x81", 400, "cannot be read"),
+        ("x.kif", b"", 400, "'x.kif' is empty"),
     ],
 )
 def test_records_that_cannot_be_opened_are_refused_with_a_reason(
