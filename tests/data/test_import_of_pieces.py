@@ -204,6 +204,16 @@ def test_an_empty_file_is_called_empty(tmp_path, suffix):
         list(read(path))
 
 
+def test_tags_in_a_comment_begin_no_game(tmp_path):
+    quoting, good = chess_games(2)
+    text = str(quoting).replace("1. ", '1. {of the files with\n[Event "x"]\n[Site "y"]\n} ', 1)
+    unfinished = str(good).replace("2. ", "2. {no end ", 1)
+    (tmp_path / "x.pgn").write_text("\n\n".join([text, unfinished, str(good)]))
+    _, output = import_files(tmp_path / "set", tmp_path, game="chess")
+    assert "2 games read from 1 file; added: train 2 games" in output
+    assert "not readable: '{no end " in output
+
+
 def test_ratings_and_filters_of_other_games(tmp_path):
     (tmp_path / "a.pgn").write_text("\n\n".join(map(str, chess_games(8))))
     _, output = import_files(tmp_path / "a", tmp_path / "a.pgn", game="chess", min_rating=2430)

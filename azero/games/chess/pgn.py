@@ -170,15 +170,19 @@ def split_games(file: IO[bytes]) -> Iterator[bytes]:
       TooLargeError: one is longer than LONGEST_GAME.
     """
     lines: list[str] = []
-    size, has_tags, has_moves = 0, False, False
+    size, has_tags, has_moves, in_comment = 0, False, False, False
     # Any line ends; the bytes stay as they are.
     text = io.TextIOWrapper(file, encoding="latin-1")
     mark = codecs.BOM_UTF8.decode("latin-1")
     while line := text.readline(LONGEST_GAME).removeprefix(mark):
         is_tag = _TAG_LINE.match(line) is not None
-        if is_tag and has_moves:
+        # A comment may quote tags; after an empty line they are those of a game, and the comment
+        # before them has no end.
+        if is_tag and has_moves and not (in_comment and lines[-1].strip()):
             yield "".join(lines).encode("latin-1")
-            lines, size, has_moves = [], 0, False
+            lines, size, has_moves, in_comment = [], 0, False, False
+        if "{" in line or "}" in line:
+            in_comment = line.rfind("{") > line.rfind("}")
         has_tags = has_tags or is_tag
         is_text = not (is_tag or line.isspace() or line.startswith(_REMARKS))
         has_moves = has_moves or (has_tags and is_text)
