@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,9 @@ _WIN = re.compile(r"(B|W)(?:LACK|HITE)?(?: ?[+＋] ?| WINS?\b(?: BY\b)? ?)(.*)")
 """A result: "B+3.5"; "White+R" and "Black wins by 3.5" as some programs write it."""
 _RESIGNED = re.compile(r"(B|W)(?:LACK|HITE)? RESIGN(?:S|ED)?")
 """A result that names the loser."""
+_KOMI = re.compile(
+    r"([+-]?)(\d+(?:[.,]\d*)?|[.,]\d+)\s*(?:([目点子])(半)?|points?)?", re.IGNORECASE
+)
 _NUMBER = re.compile(r"\d+(?:\.\d*)?|\.\d+")
 _DRAWS = ("0", "DRAW", "JIGO", "和", "和棋", "和局", "平局", "持碁", "持棋", "ジゴ", "무승부", "빅")
 KEPT = ("GN", "EV", "RO", "PC", "BT", "WT", "TM", "OT", "ON", "SO", "US", "AN", "CP", "GC", "C")
@@ -197,12 +201,15 @@ def parse_komi(text: str) -> float | None:
     than rules allow.
 
     A multiple of 25 above 100 is in hundredths (the Fox server: 650 is 6.5). Quarters are Chinese
-    counting, in which one stone is two points: 3.75, or 375, is 7.5.
+    counting, in which one stone is two points: 3.75, or 375, is 7.5. A unit may follow: points (目,
+    点), with a half (6目半), or stones (子).
     """
-    try:
-        komi = float(text.replace(",", "."))
-    except ValueError:
+    match = _KOMI.fullmatch(unicodedata.normalize("NFKC", text).strip())
+    if match is None:
         return None
+    sign, number, unit, half = match.groups()
+    komi = float(f"{sign}{number.replace(',', '.')}")
+    komi = 2 * komi if unit == "子" else komi + (float(f"{sign}0.5") if half else 0.0)
     komi = komi / 100 if abs(komi) > MOST_POINTS_OF_KOMI and komi % 25 == 0 else komi
     komi = 2 * komi if (4 * komi) % 2 == 1 else komi
     return komi if abs(komi) <= LARGEST_KOMI else None

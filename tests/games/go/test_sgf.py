@@ -113,6 +113,12 @@ def test_rectangular_boards() -> None:
         ("150.5", 150.5),
         ("-5", -5.0),
         ("6,5", 6.5),
+        ("6.5目", 6.5),
+        ("６目半", 6.5),
+        ("6点半", 6.5),
+        ("-5目半", -5.5),
+        ("3.75子", 7.5),
+        ("7 points", 7.0),
     ],
 )
 def test_komi_as_servers_write_it(text: str, points: float) -> None:
@@ -120,7 +126,7 @@ def test_komi_as_servers_write_it(text: str, points: float) -> None:
 
 
 def test_a_komi_that_cannot_be_is_none() -> None:
-    for text in ("none", "nan", "inf", "1e14", ""):
+    for text in ("none", "nan", "inf", "1e14", "", "6.5.5", "6目5", "半"):
         assert parse_komi(text) is None
     assert (
         parse("(;KM[0]RE[W+0.5];B[aa])").komi is None
