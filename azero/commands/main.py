@@ -273,11 +273,14 @@ def data(
     if isinstance(action, ExportRequest):
         from azero.console.tables import count_of
         from azero.data.records.searched import export_searches
+        from azero.match.directory import MATCH
         from azero.report.game_records import export_games
 
         check_range(action, "--", "last", 1)
-        export = export_games if action.out.suffix else export_searches
-        count = export(_existing(action.directory), action.out, action.last)
+        directory = _existing(action.directory)
+        is_file = action.out.suffix or (directory / MATCH).exists()
+        export = export_games if is_file else export_searches
+        count = export(directory, action.out, action.last)
         print(f"{action.out}: {count_of(count, 'game')}")
     elif isinstance(action, ImportRequest):
         run_import(action)

@@ -191,6 +191,8 @@ def test_records_of_a_match_as_one_file(tmp_path: Path) -> None:
     assert [record.players[0] for record in read_games(out)] == ["game 1001", "game 10000"]
     with pytest.raises(ValueError, match=r"games of go are written to a file \*\.sgf"):
         export_games(tmp_path, tmp_path / "all.pgn")
+    with pytest.raises(ValueError, match=r"all: games of go are written to a file \*\.sgf"):
+        data(ExportRequest(tmp_path, tmp_path / "all"))
 
 
 def test_what_cannot_be_written(tmp_path: Path) -> None:
