@@ -37,9 +37,11 @@ class SupervisedState:
     """Positions learned from, counting repeats."""
     games: int = 0
     """Games of the data set."""
+    data: str = ""
+    """`Dataset.digest` of what is learned from; "" in a checkpoint of a former version."""
 
 
-COUNTS = ("positions", "games")
+COUNTS = ("positions", "games", "data")
 """What a checkpoint keeps of the state, other than arrays."""
 
 

@@ -40,18 +40,19 @@ def make_supervised_stage(
     notes = keep_first_network(from_network, workdir)
     loop = Supervised(config, mesh_lib.make_mesh(), dataset)
     games, positions = loop.replay.count_games(), loop.replay.count_positions()
+    digest = dataset.digest("train")
 
     def restore(checkpointer: Checkpointer) -> tuple[SupervisedState, list[str]]:
         state = restore_learner(checkpointer, loop.fresh_state(), COUNTS)
         if state.iteration == 0:
             state.train = with_first_network(state.train, workdir, loop.game, loop.mesh)
         warnings = notes + dataset.warnings + loop.replay.take_warnings()
-        if state.games != games:
+        if state.games != games or state.data not in ("", digest):
             warnings.append(
                 f"the run continues with other data: {data} has {games:,} games to learn from, "
-                f"the run had {state.games:,}"
+                f"the run had {state.games:,}{' others' if state.games == games else ''}"
             )
-            state.games = games
+        state.games, state.data = games, digest
         return state, warnings
 
     return Stage(

@@ -179,6 +179,13 @@ def test_other_data_and_missing_games_are_said(data, workdir, tmp_path, monkeypa
         return console.file.getvalue()
 
     assert "other data" not in said(data) and "not finished" not in said(data)
+    games = Dataset.open(data)
+    count = sum(shard.games for shard in games.shards("train"))
+    (tmp_path / "turned.sgf").write_text("\n".join(EXPERT.read_text().splitlines()[::-1]))
+    import_to(tmp_path / "turned", tmp_path / "turned.sgf", fractions=games.fractions)
+    assert f"has {count} games to learn from, the run had {count} others" in said(
+        tmp_path / "turned"
+    )
     monkeypatch.setattr(human, "_POOL", 10)
     stopped = import_games(
         [EXPERT], Dataset.create(others, FILTERS, Fractions(0.1, 0.1)), ImportTally()

@@ -7,6 +7,7 @@ import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,18 @@ class Dataset:
         """Return the shards of a split, oldest first."""
         records = open_manifest(self.directory / split).records
         return [records[index] for index in sorted(records)]
+
+    def digest(self, split: str) -> str:
+        """Return a digest of the positions of a split, in their order.
+
+        Raises:
+          DamagedFileError: a shard is missing or damaged.
+        """
+        digest = sha256()
+        for record in self.shards(split):
+            header, _, _ = read_header(self.directory / split / record.file)
+            digest.update(bytes.fromhex(header["arrays"]["rows"]["sha256"]))
+        return digest.hexdigest()
 
     def open_split(self, split: str, game: Game, config: ReplayConfig) -> Replay:
         """Open a split for sampling from all its positions, checksums verified; arguments as of
