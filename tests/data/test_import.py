@@ -138,6 +138,15 @@ def test_an_import_that_was_killed_ends_like_one_that_was_not(tmp_path, monkeypa
         np.testing.assert_array_equal(rows, calm.rows(split))
 
 
+def test_progress_is_counted_while_no_game_is_taken(tmp_path, monkeypatch):
+    monkeypatch.setattr(human, "_POOL", 10)
+    (tmp_path / "games.sgf").write_text("\n".join([GAME] * 35))
+    dataset, tally = Dataset.create(tmp_path / "set", FILTERS, HALVES), ImportTally()
+    found = import_games([tmp_path / "games.sgf"], dataset, tally)
+    assert [update.read for update in found] == [11, 21, 31, 35, 35, 35]
+    assert (tally.games.total(), tally.left_out["duplicate"]) == (1, 34)
+
+
 def test_ctrl_c_is_one_line_and_the_same_command_goes_on(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(human, "_POOL", 5)
     write, pools = human._write_pool, []

@@ -16,7 +16,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -99,7 +98,7 @@ def import_games(
     paths: Sequence[Path], dataset: Dataset, tally: ImportTally
 ) -> Iterator[ImportTally]:
     """Add the games of `paths` (files; see `find_records`) to `dataset`; yield the updated `tally`
-    after every pool of games.
+    after every pool of games, and after as many that are left out.
 
     Raises:
       StorageError: the disk is full or cannot be written to; what was written is whole.
@@ -118,9 +117,10 @@ def import_games(
         _listing(dataset.directory / LEFT_OUT, tally),
         ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="replay") as workers,
     ):
-        while pool := list(islice(records, _POOL)):
+        for pool in _in_pools(records):
             # The next games are read while the last ones are replayed.
-            waiting.append(_Pool.start(pool, game, form, workers))
+            if pool:
+                waiting.append(_Pool.start(pool, game, form, workers))
             if len(waiting) > 1:
                 _write_pool(waiting.popleft(), form, dataset.fractions, played, writers, tally)
             yield tally
@@ -148,26 +148,41 @@ def _wanted_records(
     filters: Filters,
     known: set[bytes],
     tally: ImportTally,
-) -> Iterator[_Keyed]:
-    """Yield the games that pass the filters and are new, each with its key."""
+) -> Iterator[_Keyed | None]:
+    """Yield the games that pass the filters and are new, each with its key; None for any other."""
     seen: set[bytes] = set()
     for path in paths:
         before = tally.read
         for record in _read(path, form, tally):
             tally.read += 1
-            if reason := filters.objection(record):
-                tally.leave_out(record.name, reason)
-                continue
-            key = form.key(record)
-            if key in seen:
-                tally.leave_out(record.name, "duplicate")
+            reason = filters.objection(record)
+            key = b"" if reason else form.key(record)
+            if reason or key in seen:
+                tally.leave_out(record.name, reason or "duplicate")
+                yield None
                 continue
             seen.add(key)
-            if key in known:
-                tally.already += 1
-            else:
-                yield key, record
+            tally.already += key in known
+            yield None if key in known else (key, record)
         tally.files += tally.read > before
+
+
+def _in_pools(records: Iterable[_Keyed | None]) -> Iterator[list[_Keyed]]:
+    """Yield the games in pools of _POOL, and an empty pool after as many None."""
+    pool: list[_Keyed] = []
+    others = 0
+    for record in records:
+        if record is None:
+            others += 1
+            if others % _POOL == 0:
+                yield []
+            continue
+        pool.append(record)
+        if len(pool) == _POOL:
+            yield pool
+            pool = []
+    if pool:
+        yield pool
 
 
 def _read(path: Path, form: RecordFormat, tally: ImportTally) -> Iterator[Record]:
