@@ -165,11 +165,11 @@ def _by_move_outcome(
     bands = np.unique(moves // width)
     lines, series = [], []
     for name, error in errors.items():
-        lines.append(claim(name, format_mean(clustered_mean(error, games), 1, 3)))
+        lines.append(claim(name, format_mean(_mean_error(error, games), 1, 3)))
         means: list[Mean] = []
         for band in bands:
             inside = moves // width == band
-            means.append(clustered_mean(error[inside], games[inside]))
+            means.append(_mean_error(error[inside], games[inside]))
             what = f"{name}, moves {band * width} to {(band + 1) * width - 1}"
             lines.append(claim(what, format_mean(means[-1], 1, 3)))
         middle = [float(moves[moves // width == band].mean()) for band in bands]
@@ -182,6 +182,14 @@ def _by_move_outcome(
     ]
     chart = Chart("Value error (z - v)^2 / 4 by moves played", series, "moves played")
     return Outcome(rows=lines, notes=notes, charts=[chart])
+
+
+def _mean_error(errors: HostArray, games: HostArray) -> Mean:
+    """Return the mean of errors [P] whose noise is subtracted, so that they may be below 0; their
+    mean is not, and neither is its interval."""
+    mean = clustered_mean(errors, games)
+    low = max(0.0, mean.low) if np.isfinite(mean.low) else mean.low
+    return Mean(max(0.0, mean.value), low, max(0.0, mean.high))
 
 
 def replay_positions(game: Go, rows: HostArray, position: HostArray) -> tuple[PyTree, HostArray]:

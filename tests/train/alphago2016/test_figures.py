@@ -16,6 +16,7 @@ from azero.evaluate.accuracy import Outcomes
 from azero.games.go.settings import GoConfig
 from azero.games.table import make
 from azero.players.alphago2016 import make_go
+from azero.report.paper import format_mean
 from azero.report.plots import Chart, Series
 from azero.report.stages import save_stage_charts, write_stages_report
 from azero.search.search import SearchOutput
@@ -117,6 +118,20 @@ def test_errors_are_of_the_side_to_move_and_by_the_stage_of_the_game(measured, r
     chart = measured.charts[0]
     assert [line.label for line in chart.series] == ["black", "value network"]
     assert list(chart.series[0].x) == sorted(chart.series[0].x) and chart.x_label == "moves played"
+
+
+def test_an_error_and_its_interval_are_not_below_0():
+    """Their noise is subtracted."""
+    for errors, words in (
+        ([-0.0004, 0.0001], "0.000 (0.000 to 0.000)"),
+        ([0.0, 0.2], "0.100 (0.000 to 0.296)"),
+        ([0.25, 0.25], "0.250 (0.250 to 0.250)"),
+        ([0.25], "0.250"),
+    ):
+        assert (
+            format_mean(figures._mean_error(np.array(errors), np.arange(len(errors))), 1, 3)
+            == words
+        )
 
 
 def test_strength_is_that_of_the_policies_of_these_settings(tmp_path):
