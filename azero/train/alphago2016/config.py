@@ -59,12 +59,12 @@ class ValueDataConfig:
     """Random seed."""
 
     def __post_init__(self) -> None:
-        if self.num_games < 1 or self.games_per_shard % self.num_games or self.games_per_shard < 1:
+        check_range(self, "", "positions last_random_move num_games games_per_shard", 1)
+        if self.games_per_shard % self.num_games:
             raise ValueError(
                 f"games-per-shard = {self.games_per_shard} is not a multiple of num-games "
                 f"= {self.num_games}"
             )
-        check_range(self, "", "positions last_random_move", 1)
 
     def latest(self, num_points: int) -> int:
         """Return the largest U on a board with this number of points."""

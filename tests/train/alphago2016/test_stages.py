@@ -419,6 +419,7 @@ def test_records_without_a_split_are_an_error_before_any_stage(pretended, record
     with pytest.raises(ValueError, match="records has no games in its test split; it needs more"):
         alphago.run(TINY, TINY.config, tmp_path, records, DEFAULT, quiet())
     assert not ran
+        ("value_data", {"games_per_shard": 0}),
     stages = tuple(name for name in DEFAULT if name != "prediction")
     assert alphago.run(TINY, TINY.config, tmp_path, records, stages, quiet()) == 0
 
