@@ -23,8 +23,8 @@ stage."""
 
 
 def read_stages(workdir: Path) -> dict[str, dict[str, Any]]:
-    """Return the stages that are done, in the order in which they first were; none if the directory
-    has none.
+    """Return the stages that are done or were interrupted, which have no settings, in the order in
+    which they first were; none if the directory has none.
 
     Raises:
       ValueError: the file is damaged.

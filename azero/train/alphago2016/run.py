@@ -191,10 +191,14 @@ def _run_stage(context: StageContext, name: str, console: Console) -> int:
         outcome = (BUILDERS | MEASURES)[name](context)
     except KeyboardInterrupt as stop:
         console.print(str(stop))
-        return EXIT_INTERRUPTED
+        outcome = Outcome(EXIT_INTERRUPTED)
+    seconds = time.monotonic() - started + (before or {}).get("seconds", 0.0)
     if outcome.status:
+        stopped = before or _entry(name, outcome)
+        _store(context.workdir, name, {**stopped, "settings": None, "seconds": seconds})
         return outcome.status
-    _write_down(context.workdir, name, facts, outcome, time.monotonic() - started, before)
+    finished = {**_entry(name, outcome), "settings": facts, "seconds": seconds}
+    _store(context.workdir, name, finished)
     if outcome.rows:
         columns = ("what", "paper", "ours")
         console.print(make_table(STAGES[name].title, columns, outcome.rows))
@@ -248,27 +252,17 @@ def _settings_of(settings: AlphaGoConfig, name: str) -> Any:
     }
 
 
-def _write_down(
-    workdir: Path,
-    name: str,
-    facts: Any,
-    outcome: Outcome,
-    seconds: float,
-    before: dict[str, Any] | None,
-) -> None:
-    spent = seconds + (before or {}).get("seconds", 0.0)
-    entry = {
+def _entry(name: str, outcome: Outcome) -> dict[str, Any]:
+    """Return what is stored of a stage, without its settings and its seconds."""
+    machine = files.describe_machine()
+    return {
         "title": STAGES[name].title,
-        "settings": facts,
-        "seconds": spent,
         "finished": time.time(),
         "rows": [row._asdict() for row in outcome.rows],
         "notes": list(outcome.notes),
         "charts": [dataclasses.asdict(chart) for chart in outcome.charts],
+        **{key: machine[key] for key in ("devices", "processor", "cores", "commit")},
     }
-    machine = files.describe_machine()
-    entry |= {key: machine[key] for key in ("devices", "processor", "cores", "commit")}
-    _store(workdir, name, entry)
 
 
 def _store(workdir: Path, name: str, entry: dict[str, Any]) -> None:

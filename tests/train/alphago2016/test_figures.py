@@ -153,11 +153,16 @@ def test_strength_is_that_of_the_policies_of_these_settings(tmp_path):
 
 def test_charts_are_on_the_page_and_in_an_image(tmp_path):
     chart = Chart("Error by moves", [Series("a", [1.0, 2.0], [0.2, 0.1])], "moves played")
-    alphago._write_down(tmp_path, "value-by-move", {}, Outcome(charts=[chart]), 1.0, None)
+
+    def store(outcome: Outcome) -> None:
+        entry = {**alphago._entry("value-by-move", outcome), "settings": {}, "seconds": 1.0}
+        alphago._store(tmp_path, "value-by-move", entry)
+
+    store(Outcome(charts=[chart]))
     page = write_stages_report(tmp_path).read_text()
     assert "Error by moves" in page and "moves played" in page and "var(--series-0)" in page
     save_stage_charts(tmp_path, tmp_path / "image.svg")
     assert "moves played" in (tmp_path / "image.svg").read_text()
-    alphago._write_down(tmp_path, "value-by-move", {}, Outcome(), 1.0, None)
+    store(Outcome())
     with pytest.raises(ValueError, match="has no charts; the stages value-by-move and strength"):
         save_stage_charts(tmp_path, io.BytesIO())

@@ -268,7 +268,9 @@ def test_a_repetition_that_was_interrupted_is_not_done(pretended, records, tmp_p
     assert alphago.run(TINY, TINY.config, tmp_path, None, DEFAULT, quiet()) == 0
     (tmp_path / "policy").rmdir()
     interrupted.append("policy")
+    seconds = read_stages(tmp_path)["policy"]["seconds"]
     assert alphago.run(TINY, TINY.config, tmp_path, None, DEFAULT, quiet()) == EXIT_INTERRUPTED
+    assert read_stages(tmp_path)["policy"]["seconds"] > seconds
     (tmp_path / "policy").mkdir()
     assert list(read_stages(tmp_path)) == list(DEFAULT)
     with pytest.raises(ValueError, match="needs stage policy, which has not been run in"):
@@ -278,6 +280,18 @@ def test_a_repetition_that_was_interrupted_is_not_done(pretended, records, tmp_p
     for _ in range(2):
         assert alphago.run(TINY, TINY.config, tmp_path, None, DEFAULT, quiet()) == 0
     assert ran == ["policy"]
+
+
+def test_the_time_of_a_stage_is_that_of_all_its_sessions(pretended, records, tmp_path, monkeypatch):
+    _, interrupted = pretended
+    monkeypatch.setattr(alphago, "prepare_data", lambda *_: records)
+    sessions = []
+    for stopped in (["rollout"], ["rollout"], []):
+        interrupted[:] = stopped
+        alphago.run(TINY, TINY.config, tmp_path, None, ("rollout",), quiet())
+        sessions.append(read_stages(tmp_path)["rollout"]["seconds"])
+    assert 0 < sessions[0] < sessions[1] < sessions[2]
+    assert list(read_stages(tmp_path)) == ["rollout"]
 
 
 @pytest.mark.parametrize(
@@ -391,6 +405,7 @@ def test_errors_are_lines(pretended, tmp_path, capsys):
         ("lee", {"games": 3}),
         ("value_data", {"positions": 0}),
         ("", {"filters": (32, 0)}),
+        ("value_data", {"games_per_shard": 0}),
     ],
 )
 def test_sizes_that_a_late_stage_refuses_are_errors_at_the_start(section, change):
@@ -419,7 +434,6 @@ def test_records_without_a_split_are_an_error_before_any_stage(pretended, record
     with pytest.raises(ValueError, match="records has no games in its test split; it needs more"):
         alphago.run(TINY, TINY.config, tmp_path, records, DEFAULT, quiet())
     assert not ran
-        ("value_data", {"games_per_shard": 0}),
     stages = tuple(name for name in DEFAULT if name != "prediction")
     assert alphago.run(TINY, TINY.config, tmp_path, records, stages, quiet()) == 0
 
