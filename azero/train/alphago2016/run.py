@@ -176,11 +176,21 @@ def _is_done(context: StageContext, name: str) -> bool:
     return name in done and _agrees(done[name]["settings"], facts)
 
 
+def _newer(context: StageContext, name: str) -> str:
+    """Return what follows "done before": the stages that a finished one needs, and that were
+    finished after it; nothing without any."""
+    done = _done(context.workdir)
+    newer = [one for one in STAGES[name].needs if done[one]["finished"] > done[name]["finished"]]
+    if not newer:
+        return ""
+    return f" {', '.join(newer)} went on; docs/alphago2016.md says how to repeat a stage"
+
+
 def _run_stage(context: StageContext, name: str, console: Console) -> int:
     """Run one stage, unless it is done, and store its outcome."""
     facts = _settings_of(context.settings, name)
     if _is_done(context, name):
-        console.print(Text.assemble((name, "bold"), ": done before"))
+        console.print(Text.assemble((name, "bold"), ": done before", _newer(context, name)))
         return 0
     console.print(Text.assemble("\n", (name, "bold"), f"  {STAGES[name].title}"))
     before = read_stages(context.workdir).get(name)

@@ -294,6 +294,20 @@ def test_the_time_of_a_stage_is_that_of_all_its_sessions(pretended, records, tmp
     assert list(read_stages(tmp_path)) == ["rollout"]
 
 
+def test_a_stage_that_is_older_than_what_it_needs_is_named(
+    pretended, records, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(alphago, "prepare_data", lambda *_: records)
+    console = quiet()
+    assert alphago.run(TINY, TINY.config, tmp_path, None, DEFAULT, console) == 0
+    more = dataclasses.replace(TINY.config.value_data, positions=100)
+    settings = dataclasses.replace(TINY.config, value_data=more)
+    assert alphago.run(TINY, settings, tmp_path, None, DEFAULT, console) == 0
+    output = console.file.getvalue()
+    assert "value: done before value-data went on; docs/alphago2016.md says how" in output
+    assert "rl-match: done before\n" in output
+
+
 @pytest.mark.parametrize(
     ("gone", "stage"),
     [("tree", "lee"), ("value-data", "overfitting"), ("value-data", "value-error")],
