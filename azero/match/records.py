@@ -201,7 +201,9 @@ def match_csa(
     black, white = names if game.first_is_black else names[::-1]
     sfen = game.start or SHOGI_START
     comments = _comments(game, _lines(game, board_of_sfen(sfen), format_csa_move), ", ")
-    facts = [("EVENT", event), *_csa_clock(control)]
+    facts = [("EVENT", event)]
+    facts += [("START_TIME", date.replace("-", "/"))] if date else []
+    facts += _csa_clock(control)
     return format_csa(game.actions, sfen, black, white, csa_ending(game, board), comments, facts)
 
 

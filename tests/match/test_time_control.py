@@ -131,6 +131,17 @@ def test_records_say_the_time_control(control, sgf, pgn, csa):
     assert f"$TIME_LIMIT:{csa}\n" in shogi if csa else "TIME_LIMIT" not in shogi
 
 
+def test_records_say_the_event_and_the_date():
+    game, names = MatchGame(1, None, True, 1.0, (), 0, "second resigns"), ("first", "second")
+    facts = {"event": "a cup", "date": "2026-01-02"}
+    go = match_sgf(game, GoConfig(size=(3,)), make("go", size=3), names, **facts)
+    assert "DT[2026-01-02]" in go and "EV[a cup]" in go
+    chess = match_pgn(game, ChessConfig(), CHESS, names, **facts)
+    assert '[Event "a cup"]' in chess and '[Date "2026.01.02"]' in chess
+    shogi = match_csa(game, ShogiConfig(), make("shogi"), names, **facts)
+    assert "$EVENT:a cup\n$START_TIME:2026/01/02\n" in shogi
+
+
 def test_white_passes_while_black_has_free_moves():
     black, white = Timed("black"), Timed("white")
     record = play_game(make("go", size=5), black, white, free_moves=4)
