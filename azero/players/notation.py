@@ -4,6 +4,7 @@ external programs and matches. Host side only."""
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -126,14 +127,28 @@ def first_legal_move(protocol: str, words: Sequence[str], wanted: Sequence[str] 
     Raises:
       ValueError: there is no such position, or a move is not legal.
     """
-    notation = next(known for known in NOTATIONS.values() if known.protocol == protocol)
     cut = words.index("moves") if "moves" in words else len(words)
-    text = " ".join(words[1:cut]) if words[:1] == [notation.keyword] else ""
-    board = notation.parse_board(text)
-    for name in words[cut + 1 :]:
-        board = board.after(notation.parse_board_move(board, name))
+    start, names = tuple(words[:cut]), tuple(words[cut + 1 :])
+    for count in range(len(names)):
+        _board_after(protocol, start, names[:count])
+    notation, board = _board_after(protocol, start, names)
     legal = notation.names(board)
     return next((name for name in (*wanted, *legal) if name in legal), None)
+
+
+@functools.lru_cache(maxsize=1024)
+def _board_after(
+    protocol: str, start: tuple[str, ...], names: tuple[str, ...]
+) -> tuple[MoveNotation, Any]:
+    """Return the notation, and the board after the moves `names` from the words of a position. A
+    game is sent again before every move, so its boards are kept; that before the last move is to be
+    asked for first."""
+    if names:
+        notation, board = _board_after(protocol, start, names[:-1])
+        return notation, board.after(notation.parse_board_move(board, names[-1]))
+    notation = next(known for known in NOTATIONS.values() if known.protocol == protocol)
+    text = " ".join(start[1:]) if start[:1] == (notation.keyword,) else ""
+    return notation, notation.parse_board(text)
 
 
 def as_unfinished(position: Position) -> Position | None:

@@ -30,6 +30,7 @@ from azero.engines.uci import engine as uci_engine
 from azero.engines.uci.dialects import UCI, USI
 from azero.engines.uci.engine import UciEngine
 from azero.games.chess.settings import ChessConfig
+from azero.games.chess.text import ChessBoard
 from azero.games.table import make
 from azero.networks.settings import PooledConfig
 from azero.players.thinking import Limits
@@ -305,6 +306,21 @@ def test_the_clock_does_not_run_out_while_the_network_is_not_ready(gate) -> None
         engine.handle(InputLine(f"go wtime {round(1000 * left)} btime 60000".encode()))
         left -= time.monotonic() - began
     assert left > 1.0
+
+
+def test_a_long_game_costs_no_more_of_the_clock_than_a_short_one(gate, monkeypatch) -> None:
+    engine = UciEngine(UCI, never(gate), LineReader(io.BytesIO()), LineWriter(io.BytesIO()))
+    played: list[int] = []
+    after = ChessBoard.after
+    monkeypatch.setattr(
+        ChessBoard, "after", lambda board, action: played.append(action) or after(board, action)
+    )
+    moves = ["g1f3", "g8f6", "f3g1", "f6g8", "g1h3", "g8h6", "h3g1", "h6g8", "b1c3", "b8c6"]
+    for count in (8, 10):
+        played.clear()
+        engine.handle(InputLine(f"position startpos moves {' '.join(moves[:count])}".encode()))
+        engine.handle(InputLine(b"go movetime 1"))
+    assert len(played) == 2
 
 
 def test_a_move_that_is_due_is_one_of_searchmoves_and_none_is_not_called_a_move(gate) -> None:
