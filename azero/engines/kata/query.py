@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -206,8 +207,12 @@ def _read_search(query: Query, fields: dict[str, Any], defaults: Mapping[str, An
 
 def _override(query: Query, name: str, value: Any) -> None:
     def number(least: float, most: float) -> float:
+        given = value
+        if isinstance(value, str):  # KataGo reads every value as text
+            with contextlib.suppress(ValueError):
+                given = float(value)
         try:
-            return number_of(value, name, least, most)
+            return number_of(given, name, least, most)
         except QueryError as error:
             raise QueryError("overrideSettings", f"{name}: {error}") from error
 

@@ -282,6 +282,15 @@ def test_a_wrong_setting_is_named() -> None:
     assert error["error"] == "maxVisits: Must be a number from 1 to 1e+09"
 
 
+def test_settings_may_be_written_as_text() -> None:
+    query = {**QUERY, "maxVisits": 20, "includePVVisits": True}
+    as_number, as_text = Client().answers(
+        {**query, "overrideSettings": {"analysisPVLen": 1}},
+        {**query, "overrideSettings": {"analysisPVLen": "1", "maxTime": "1e3"}},
+    )
+    assert as_number["moveInfos"] == as_text["moveInfos"]
+
+
 def test_an_illegal_move_refuses_the_whole_query_once() -> None:
     moves = [["B", "C3"], ["W", "D4"], ["B", "D4"], ["W", "A1"]]
     error, answer = Client().answers(
