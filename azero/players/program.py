@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import re
 import select
 import shutil
 import signal
@@ -39,7 +40,9 @@ hundred."""
 SHOWN_CHARACTERS = 300
 """Characters of a program's line that a message quotes."""
 SHOWN_COMPLAINTS = 3
-"""Last lines of standard error that an error message quotes."""
+"""Last lines of standard error, or of output that is no answer, that an error message quotes."""
+_REPORT = re.compile(r"info (?!string)")
+"""A line in which a UCI or USI program reports on its search."""
 QUIT_SECONDS = 2.0
 """Time for a program to answer `quit` before it is killed."""
 
@@ -90,6 +93,8 @@ class ExternalProgram:
             raise ValueError(f"cannot start {words[0]}: {error.strerror}") from error
         self._lines: queue.Queue[bytes | None] = queue.Queue(maxsize=WAITING_LINES)
         self._complaints: deque[str] = deque(maxlen=20)
+        self._said: deque[str] = deque(maxlen=SHOWN_COMPLAINTS)
+        """Output since the last line that was sent."""
         assert (
             self._process.stdin is not None
             and self._process.stdout is not None
@@ -112,6 +117,7 @@ class ExternalProgram:
           PlayerError: the program has ended, or does not read the line in time and is killed; the
             message says which.
         """
+        self._said.clear()
         left = memoryview(f"{line}\n".encode())
         deadline = time.monotonic() + seconds
         try:
@@ -139,12 +145,23 @@ class ExternalProgram:
         try:
             if left < -LATE_SECONDS:
                 raise queue.Empty
-            line = self._lines.get(timeout=max(0.0, left))
+            line = self._take(max(0.0, left))
         except queue.Empty:
             self.fail(f"no answer in time to {what!r}")
         if line is None:
             self.fail(f"crashed at {what!r}")
-        return line.decode("utf-8", errors="replace").strip()
+        return line
+
+    def _take(self, seconds: float) -> str | None:
+        """Return the next line of its output, None at the end; `queue.Empty` is raised if there is
+        none within `seconds`."""
+        line = self._lines.get(timeout=seconds)
+        if line is None:
+            return None
+        text = line.decode("utf-8", errors="replace").strip()
+        if text and not _REPORT.match(text):
+            self._said.append(text)
+        return text
 
     def ask(self, question: str, is_answer: Callable[[str], bool], timeout: float) -> list[str]:
         """Send a line and return the last lines that come back, up to the first that is an answer.
@@ -160,16 +177,16 @@ class ExternalProgram:
         return list(lines)
 
     def fail(self, what: str) -> NoReturn:
-        """Kill the program and raise PlayerError with its exit status and last complaints."""
+        """Kill the program and raise PlayerError with its exit status and last complaints: on
+        standard error or, without any, in the place of an answer."""
         ended = self._process.poll()
         if ended is None and what.startswith("crashed"):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 ended = self._process.wait(QUIT_SECONDS)
         self._kill()
         status = "" if ended is None else f" (exit status {ended})"
-        last = " / ".join(
-            line[:SHOWN_CHARACTERS] for line in list(self._complaints)[-SHOWN_COMPLAINTS:]
-        )
+        complaints = list(self._complaints)[-SHOWN_COMPLAINTS:] or self._said
+        last = " / ".join(line[:SHOWN_CHARACTERS] for line in complaints)
         complaint = f"; it said: {last}" if last else ""
         raise PlayerError(what + status + complaint)
 
@@ -190,9 +207,10 @@ class ExternalProgram:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(QUIT_SECONDS)
         deadline = time.monotonic() + QUIT_SECONDS
-        while self._readers[0].is_alive() and time.monotonic() < deadline:
+        reader = self._readers[0]
+        while (reader.is_alive() or not self._lines.empty()) and time.monotonic() < deadline:
             with contextlib.suppress(queue.Empty):
-                self._lines.get(timeout=0.01)
+                self._take(0.01)
         self._readers[1].join(QUIT_SECONDS)
         # A child in a session of its own may have outlived the program and still hold the pipes;
         # closing them under a reader would block.

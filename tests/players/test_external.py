@@ -18,7 +18,7 @@ from azero.match.external import Pairing, gnu_go_command, parse_score, play_game
 from azero.match.referee import play_game
 from azero.players.external import GtpPlayer, GtpProgram, MakePlayer
 from azero.players.player import Clock, Decision, PlayerError, Position
-from azero.players.program import find_program
+from azero.players.program import ExternalProgram, find_program
 from azero.players.program_specs import GtpSpec, program_maker
 from azero.search.leaf import uniform_leaf
 from azero.search.settings import PuctConfig
@@ -76,6 +76,17 @@ def test_a_failure_is_named_and_loses(mode: str, ending: str) -> None:
     record = _play(mode, timeout=2.0 if mode == "silent" else 10.0)
     assert record.ending == ending
     assert record.failed == 0 and record.rewards == (-1.0, 1.0) and record.winner == 1
+
+
+@pytest.mark.parametrize("question", ["", "read line; echo info depth 1; "])
+def test_a_program_that_ends_with_its_reason_on_standard_output_is_quoted(question: str) -> None:
+    program = ExternalProgram(["sh", "-c", f"{question}echo; echo no weights; exit 1"])
+    with pytest.raises(PlayerError, match=r"'go' \(exit status 1\); it said: no weights$"):
+        program.ask("go", lambda line: False, 10.0)
+    answers = ExternalProgram(["sh", "-c", "read line; echo one; read line; exit 1"])
+    answers.ask("go", lambda line: line == "one", 10.0)
+    with pytest.raises(PlayerError, match=r"'go' \(exit status 1\)$"):
+        answers.ask("go", lambda line: False, 10.0)
 
 
 def test_refusing_our_move_loses_and_resigning_is_no_failure() -> None:
