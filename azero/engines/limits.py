@@ -74,12 +74,21 @@ class Settings:
 
     def limits(self, colour: int, num_moves: int, num_points: int) -> Limits:
         """Return when to stop thinking about the next move, of `colour`, on a board of `num_points`
-        after `num_moves` moves of both sides."""
+        after `num_moves` moves of both sides.
+
+        Raises:
+          ValueError: nothing limits it, so that it would never end.
+        """
         clock = self._clock(colour)
         bounds = [self.seconds, self._most_seconds]
         if clock is not None:
             bounds.append(thinking_seconds(clock, num_moves, num_points, self.lag_seconds))
         seconds = min((bound for bound in bounds if bound is not None), default=None)
+        if self.visits is None and self.playouts is None and seconds is None:
+            raise ValueError(
+                "nothing limits the thinking: set a clock (time_settings), or maxVisits, "
+                "maxPlayouts or maxTime (kata-set-param)"
+            )
         return Limits(visits=self.visits, playouts=self.playouts, seconds=seconds)
 
     def spend(self, colour: int, seconds: float) -> None:

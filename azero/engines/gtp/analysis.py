@@ -227,6 +227,9 @@ def _analyze(format_line: Format, plays: bool = False) -> Command:
         position, restriction = call.game.with_turn(options.colour), options.restriction
         if restriction is not None and not restriction.first_moves(position).any():
             raise CommandError("no legal move to analyse")
+        if plays:
+            # An error can only be told before the answer begins.
+            call.settings.limits(options.colour, len(call.game.moves), call.game.board.size)
         call.reply.begin()
 
         def report(analysis: Analysis) -> None:
