@@ -260,25 +260,41 @@ def test_symmetries_form_a_group(run: Run) -> None:
     np.testing.assert_array_equal(back, np.broadcast_to(policy, moved.shape))
 
 
-def test_a_transformed_move_makes_the_transformed_planes(run: Run) -> None:
-    """Playing the image of a move gives the image of the position: policies and planes turn the
-    same way."""
+def test_the_image_of_a_game_has_the_images_of_its_planes_and_moves(run: Run) -> None:
+    """A random game is played again with the image of every move: policies, planes and rules turn
+    the same way."""
     game = run.game
+    symmetries = jnp.arange(game.num_symmetries, dtype=jnp.int32)
 
-    def after(action: jax.Array) -> jax.Array:
-        return game.observe(game.step(game.init(), action))
+    def images_of(verb: str, arrays: Any) -> jax.Array:  # [T, ...] -> [S, T, ...]
+        of_all = jax.vmap(getattr(game, verb), in_axes=(0, None))
+        return jax.vmap(of_all, in_axes=(None, 0))(arrays, symmetries)
+
+    played = jax.nn.one_hot(run.actions[:, 0], game.num_actions)
+    actions = jnp.argmax(images_of("transform_policy", played), axis=-1).astype(jnp.int32)
 
     @jax.jit
-    def check(action: jax.Array, symmetry: jax.Array) -> jax.Array:
-        one = jnp.arange(game.num_actions, dtype=jnp.int32) == action
-        image = jnp.argmax(game.transform_policy(one, symmetry)).astype(jnp.int32)
-        return (game.transform_planes(after(action), symmetry) == after(image)).all()
+    @jax.vmap
+    def play(actions: jax.Array) -> Any:
+        def step(state: Any, action: jax.Array) -> tuple[Any, Any]:
+            after = game.step(state, action)
+            return after, after
 
-    actions, symmetries = np.meshgrid(
-        np.arange(0, game.num_actions, 1 + game.num_actions // 1000, dtype=np.int32),
-        np.arange(game.num_symmetries, dtype=np.int32),
+        return jax.lax.scan(step, game.init(), actions)[1]
+
+    images = play(actions)  # the states [S, T, ...] after every move
+    planes, legal, rewards = (
+        run.every(verb)[1:, 0] for verb in ("observe", "legal_action_mask", "rewards")
     )
-    assert np.asarray(jax.vmap(check)(actions.reshape(-1), symmetries.reshape(-1))).all()
+    np.testing.assert_array_equal(
+        images_of("transform_planes", planes), _verb(game, "observe")(images)
+    )
+    np.testing.assert_array_equal(
+        images_of("transform_policy", legal.astype(np.float32)),
+        _verb(game, "legal_action_mask")(images),
+    )
+    for image in np.asarray(_verb(game, "rewards")(images)):
+        np.testing.assert_array_equal(image, rewards)
 
 
 def test_text_of_moves_and_boards(run: Run) -> None:
