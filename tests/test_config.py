@@ -229,6 +229,13 @@ def test_the_last_of_several_overlays_wins(tmp_path):
         assert (settings.search.num_simulations, settings.run.seed) == (9, 3)
 
 
+def test_a_plan_takes_another_network_and_search_as_a_run_does():
+    flags = ["--network.name", "pooled", "--search.name", "gumbel", "--search.c-visit", "40"]
+    planned = parse_plan(["--experiment", "go9", *flags]).settings
+    assert planned == parse_arguments(load("go9"), flags).settings
+    assert (planned.network.name, planned.search.c_visit) == ("pooled", 40.0)
+
+
 def test_an_unknown_flag_names_the_nearest_one(capsys):
     with pytest.raises(SystemExit):
         parse_arguments(load("go5"), ["--search.num-simulation", "7"])

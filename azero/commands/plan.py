@@ -34,7 +34,7 @@ from azero.plan.profile_report import format_time, profile_json, profile_tables,
 from azero.plan.programs import PlannedPrograms, topology_mesh
 from azero.plan.run_cost import RunCost, run_cost
 from azero.settings import Config
-from azero.train.arguments import Overlays, find_flag, under_overlays
+from azero.train.arguments import Overlays, default_settings, find_flag
 
 _COLUMNS = 5
 """Programs per table."""
@@ -129,12 +129,12 @@ def parse_plan(argv: Sequence[str]) -> PlanArguments:
     The settings are those of the experiment that it names, under its overlay.
 
     Raises:
-      ValueError: there is no such experiment or overlay. (A wrong flag ends the program with tyro's
-        own message, which names the nearest flag.)
+      ValueError: there is no such experiment, overlay, game, network or search. (A wrong flag ends
+        the program with tyro's own message, which names the nearest flag.)
     """
     default = PlanArguments(settings=Config())
     experiment = load(find_flag(argv, "--experiment") or default.experiment)
-    settings = under_overlays(experiment.config, argv)
+    settings = default_settings(experiment, argv)
     default = dataclasses.replace(default, settings=settings, experiment=experiment.name)
     return tyro.cli(
         PlanArguments, prog="azero plan", description=DESCRIPTION, default=default, args=list(argv)

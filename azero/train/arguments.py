@@ -87,18 +87,27 @@ def parse_arguments(experiment: Experiment, argv: Sequence[str] | None = None) -
         program with tyro's own message, which names the nearest flag.)
     """
     argv = list(sys.argv[1:] if argv is None else argv)
+    settings = default_settings(experiment, argv)
+    return parse_flags(Arguments(settings=settings), experiment.name, experiment.title, argv)
+
+
+def default_settings(experiment: Experiment, argv: Sequence[str]) -> Config:
+    """Return the settings that the flags in `argv` change: those of `experiment` under its
+    overlays, with the game, the network and the search that the flags name.
+
+    Raises:
+      ValueError: an overlay is wrong, or there is no such game, network or search.
+    """
     settings = under_overlays(experiment.config, argv)
     for table in ("game", "network", "search"):
-        if (
-            kind := find_flag(argv, f"--{table}.name")
-        ) is not None:  # it determines the other flags
+        kind = find_flag(argv, f"--{table}.name")
+        if kind is not None:  # it determines the other flags
             try:
-                settings = dataclasses.replace(
-                    settings, **{table: getattr(settings, table).as_kind(kind)}
-                )
+                changed = getattr(settings, table).as_kind(kind)
             except ValueError as error:
                 raise ValueError(f"--{table}.name is {error}") from error
-    return parse_flags(Arguments(settings=settings), experiment.name, experiment.title, argv)
+            settings = dataclasses.replace(settings, **{table: changed})
+    return settings
 
 
 def check_source(experiment: Experiment, arguments: Arguments) -> None:
