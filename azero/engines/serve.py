@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from azero.console.standard_output import say
 from azero.console.terminal import make_console
+from azero.engines.background import StartError
 from azero.engines.go_game import MOVES_PER_POINT, GoGame
 from azero.engines.limits import Settings
 from azero.engines.move_game import MoveGame
@@ -124,14 +125,18 @@ def load_human_game(source: Source, visits: int, colour: str, komi: float | None
     """Load a network and compile its programs for a game against a human.
 
     Raises:
-      ValueError: the colour, the visits, the komi or the source is not valid.
+      ValueError: the colour, the visits, the komi or the source is not valid, or the network cannot
+        be loaded or compiled.
     """
     spec = chosen_player(source, "go")
     limits = Limits(visits=_visits(spec, visits))
     game = human_rules(_game_config(spec), komi).build()
     human = side_of(colour, game)
     session = Session(game, lambda game: load_any_thinker(spec, rules_of(game)))
-    session.prepare(quietly=True)
+    try:
+        session.prepare(quietly=True)
+    except StartError as error:
+        raise ValueError(str(error)) from error
     return HumanGame(session, limits, human)
 
 

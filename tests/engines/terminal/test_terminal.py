@@ -7,8 +7,10 @@ import pytest
 from rich.console import Console
 from uniform_thinker import UniformThinker
 
-from azero.engines.serve import human_rules, side_of
+from azero.engines import serve
+from azero.engines.serve import human_rules, load_human_game, side_of
 from azero.engines.session import Session
+from azero.engines.source import Source
 from azero.engines.terminal.board import draw_board
 from azero.engines.terminal.terminal import Terminal
 from azero.games.go.settings import GoConfig
@@ -206,3 +208,18 @@ def test_noise_is_survived(line: str) -> None:
         and np.count_nonzero(session.game.board(session.position.state)) == 2
         and "Traceback" not in output
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [(TypeError("shapes (3, 4)"), r"^TypeError: shapes \(3, 4\)$"), (ValueError("no"), "^no$")],
+)
+def test_a_network_that_cannot_be_compiled_is_an_error_in_one_line(
+    error: Exception, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(serve, "load_any_thinker", fail)
+    with pytest.raises(ValueError, match=message):
+        load_human_game(Source(random_net="tictactoe"), 10, "first", None)
