@@ -3,6 +3,7 @@
 import ast
 import json
 import math
+import pickle
 import subprocess
 import sys
 import threading
@@ -168,6 +169,16 @@ def test_threads_share_a_model(animal):
     for thread in threads:
         thread.join()
     assert found == {move: animal.evaluate(start.play(move)) for move in first}
+
+
+def test_a_pickled_model_reads_its_network_again():
+    model = azero.load("go5?visits=7")
+    start = azero.Position.start(model.game)
+    model.search(start, visits=3)
+    copied = pickle.loads(pickle.dumps(model))
+    assert (copied.name, copied.config) == (model.name, model.config)
+    assert copied.evaluate(start).policy == model.evaluate(start).policy
+    assert copied.search(start).visits == 7, "without the tree"
 
 
 def test_two_games_at_once_do_not_wait_for_each_other():

@@ -118,6 +118,11 @@ class Model:
         rows, columns = self.game.board_shape
         return f"<azero.Model {self.name}: {self.game.name} {rows}x{columns}>"
 
+    def __reduce__(self) -> tuple[type[Model], tuple[ThinkerSpec], dict[str, str]]:
+        """Return what a copy is made of, here or in another process: it reads its networks again,
+        from the same checkpoint."""
+        return Model, (self._spec,), {"name": self.name}
+
     @overload
     def evaluate(self, positions: Position) -> Evaluation: ...
 
