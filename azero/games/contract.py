@@ -1,4 +1,5 @@
-"""Checks that a game's methods return arrays of the shapes and types of the contract."""
+"""Checks of a game against the contract: shapes and types of what its methods return, its first
+position, and games that were played."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from azero.games.game import Game
 from azero.types import PyTree
@@ -14,10 +16,11 @@ _OF_32_BITS = {"float64": jnp.float32, "int64": jnp.int32}
 
 
 def check_contract(game: Game) -> None:
-    """Trace all methods of a game that are compiled; nothing is computed.
+    """Trace all methods of a game that are compiled, and look at its first position.
 
     Raises:
-      ValueError: one returns something else than `Game` says; both are named.
+      ValueError: a method returns something else than `Game` says, both are named; or the game is
+        over or the second mover's turn at the start.
     """
     state = _shapes(jax.eval_shape(game.init))
     word, policy = _array((), jnp.int32), _array((game.num_actions,), jnp.float32)
@@ -46,6 +49,53 @@ def check_contract(game: Game) -> None:
             raise ValueError(
                 f"{method} of the game {game.name} returns {_words(found)}, not {_words(wanted)}"
             )
+    start = jax.jit(game.init)()
+    if jax.jit(game.is_terminal)(start):
+        raise ValueError(f"the game {game.name} is over at its first position (is_terminal)")
+    if (mover := int(jax.jit(game.to_play)(start))) != 0:
+        raise ValueError(f"to_play of the game {game.name} is {mover} at its first position, not 0")
+
+
+def check_games(game: Game, to_play: np.ndarray, length: np.ndarray, result: np.ndarray) -> None:
+    """Check G finished games of T positions in all.
+
+    Args:
+      game: their rules.
+      to_play: int[T], the side to move in each position, game after game.
+      length: int[G], moves of each game.
+      result: float32[G, 2], the rewards at the end.
+
+    Raises:
+      ValueError: a side moves twice in a row, the rewards are not opposite and in [-1, 1], or a
+        game is longer than `Game.max_moves`.
+    """
+    is_first = np.zeros(len(to_play), bool)
+    is_first[np.cumsum(length) - length] = True
+    if ((to_play[1:] == to_play[:-1]) & ~is_first[1:]).any():
+        raise ValueError(
+            f"a side of the game {game.name} moved twice in a row; in between the other side passes"
+        )
+    is_wrong = (result[:, 0] != -result[:, 1]) | ~(np.abs(result[:, 0]) <= 1)
+    if is_wrong.any():
+        raise ValueError(
+            f"rewards of the game {game.name} are {result[is_wrong][0].tolist()} at the end of a "
+            "game; those of the two sides are opposite and in [-1, 1]"
+        )
+    check_length(game, int(length.max(initial=0)))
+
+
+def check_length(game: Game, num_moves: int) -> None:
+    """Check the moves of a game, which may not be over.
+
+    Raises:
+      ValueError: they are more than `Game.max_moves`.
+    """
+    if num_moves > game.max_moves:
+        raise ValueError(
+            f"a game of {game.name} has {num_moves} moves; max_moves is {game.max_moves}. Its "
+            "rules do not end it, a position before has no legal move, or the search played an "
+            "illegal one"
+        )
 
 
 def _array(shape: tuple[int, ...], dtype: Any) -> jax.ShapeDtypeStruct:

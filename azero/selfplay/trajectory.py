@@ -182,6 +182,11 @@ class Assembler:
             network=np.stack([first_network, np.full(len(slot), network, np.int32)], axis=1),
         )
 
+    @property
+    def longest(self) -> int:
+        """Moves of the longest unfinished game."""
+        return int((self._now - self._start).max())
+
     def take_numbers(self, count: int) -> HostArray:
         """Return the running numbers int64[count] of the next finished games."""
         numbers = self.num_games + np.arange(count, dtype=np.int64)

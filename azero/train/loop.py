@@ -29,6 +29,7 @@ from azero.data.settings import ReplayConfig
 from azero.data.shard import ShardName
 from azero.data.stream import Stream
 from azero.evaluate.accuracy import HeldOut, read_held_out, summarise
+from azero.games.contract import check_games, check_length
 from azero.games.go.rules import Go
 from azero.games.positions import read_positions
 from azero.learn.learner import TrainState, make_learner, place_samples
@@ -303,6 +304,7 @@ class Loop:
                 # The devices play on while the host stores the games of `chunk`.
                 following = start(dispatch)
             games = state.assembler.add(to_host(chunk), state.player_iteration)
+            check_length(self.game, state.assembler.longest)
             yield self.add_games(state, tally, games, positions)
         state.carry = state.carry._replace(kept=None)
         tally.add_other_hosts()
@@ -311,7 +313,12 @@ class Loop:
         self, state: RunState, tally: SelfplayTally, games: Games, positions: int
     ) -> Played:
         """Add finished games to the replay, the calibration and the tally; `positions` were played
-        for them."""
+        for them.
+
+        Raises:
+          ValueError: the games are not as `Game` says.
+        """
+        check_games(self.game, games.to_play, games.length, games.result)
         state.replay.add(games)
         state.resign.add(mesh_lib.gather_rows(lowest_points_of_games(games)))
         tally.add(games, positions, state.iteration)

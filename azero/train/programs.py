@@ -33,7 +33,7 @@ START, WORKER, FIRST_ITERATION = 3, 4, 16
 
 
 class Programs:
-    """Self-play and matches of one configuration. Nothing is compiled at creation; impossible
+    """Self-play and matches of one configuration. No program is compiled at creation; impossible
     matches are refused there."""
 
     def __init__(self, config: Config, mesh: Mesh):

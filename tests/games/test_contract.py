@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azero.games.contract import check_contract
+from azero.games.contract import check_contract, check_games
 from azero.games.settings import GameConfig
 from azero.games.table import make
 
@@ -108,6 +108,49 @@ def test_a_method_that_breaks_the_contract_is_named(
     monkeypatch.setattr(type(game), method, lambda *arguments: found)
     with pytest.raises(ValueError, match=f"{method} of the game tictactoe {message}"):
         check_contract(game)
+
+
+@pytest.mark.parametrize(
+    ("method", "found", "message"),
+    [
+        ("is_terminal", jnp.bool_(True), "tictactoe is over at its first position"),
+        ("to_play", jnp.int32(1), "to_play of the game tictactoe is 1 at its first position"),
+    ],
+)
+def test_a_wrong_first_position_is_an_error(
+    method: str, found: Any, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    game = make("tictactoe")
+    monkeypatch.setattr(type(game), method, lambda *arguments: found)
+    with pytest.raises(ValueError, match=message):
+        check_contract(game)
+
+
+def test_played_games_follow_the_contract(run: Run) -> None:
+    """Random games, one after the other, as self-play stores them."""
+    length = (~run.every("is_terminal")).sum(axis=0)
+    sides = run.every("to_play")
+    to_play = np.concatenate([sides[:count, game] for game, count in enumerate(length)])
+    check_games(run.game, to_play, length, run.every("rewards")[-1])
+
+
+@pytest.mark.parametrize(
+    ("to_play", "length", "result", "message"),
+    [
+        ([0, 1, 1, 0], [3, 1], [[1, -1], [0, 0]], "a side of the game tictactoe moved twice"),
+        ([0, 1, 0, 0], [3, 1], [[1, 0], [0, 0]], r"rewards of the game tictactoe are \[1.0, 0.0\]"),
+        ([0, 1, 0], [3], [[5, -5]], r"are \[5.0, -5.0\] at the end of a game"),
+        ([0, 1, 0], [3], [[np.nan, np.nan]], r"are \[nan, nan\] at the end of a game"),
+        ([0, 1] * 5, [10], [[0, 0]], "a game of tictactoe has 10 moves; max_moves is 9"),
+    ],
+)
+def test_a_played_game_that_breaks_the_contract_is_an_error(
+    to_play: list[int], length: list[int], result: list[list[float]], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_games(
+            make("tictactoe"), np.asarray(to_play), np.asarray(length), np.asarray(result, float)
+        )
 
 
 def test_numbers_of_python_are_allowed_with_64_bits(monkeypatch: pytest.MonkeyPatch) -> None:

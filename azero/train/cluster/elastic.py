@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 
 from azero import mesh as mesh_lib
+from azero.games.contract import check_length
 from azero.match.score import MatchResult
 from azero.networks.make import resolve
 from azero.networks.settings import ConvolutionalConfig
@@ -117,7 +118,9 @@ class Worker:
         self._carry, chunk = selfplay.play(
             self._params, self._carry, key, jnp.float32(threshold), self._starts
         )
-        return self._assembler.add(to_host(chunk), iteration)
+        games = self._assembler.add(to_host(chunk), iteration)
+        check_length(self._programs.game, self._assembler.longest)
+        return games
 
     def match(self, iteration: int, current: PyTree, opponent: PyTree) -> MatchResult:
         """Play the match that is due after `iteration` iterations; return the result of the current
