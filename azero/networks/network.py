@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+import jax
+import jax.numpy as jnp
+
 from azero.types import Array, PyTree
 
 NEVER = -1e9
@@ -76,3 +79,19 @@ class Network(NamedTuple):
     (`azero.networks.pooled_heads`); None where there are none."""
     heads: frozenset[str] = frozenset()
     """Names of the auxiliary heads, in `Outputs.auxiliary`."""
+
+
+def check_network(network: Network, game: Shapes) -> None:
+    """Trace a network's inference of two positions; nothing is computed.
+
+    Raises:
+      ValueError: its outputs have other shapes than `Network` says; both are named.
+    """
+    params = jax.eval_shape(lambda key: network.fold(network.init(key)), jax.random.key(0))
+    planes = jax.ShapeDtypeStruct((2, *game.board_shape, game.num_planes), jnp.float32)
+    logits, value = jax.eval_shape(network.infer, params, planes)
+    if (logits.shape, value.shape) != ((2, game.num_actions), (2,)):
+        raise ValueError(
+            f"the network's infer returns logits {list(logits.shape)} and values "
+            f"{list(value.shape)} for 2 positions, not [2, {game.num_actions}] and [2]"
+        )

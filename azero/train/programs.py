@@ -16,6 +16,7 @@ from azero.games.contract import check_contract
 from azero.match.compiled import Match, make_match
 from azero.match.openings import draw_openings
 from azero.match.score import MatchResult
+from azero.networks.network import check_network
 from azero.players.searches import match_leaf, match_settings
 from azero.search.batched.reuse import make_new_trees
 from azero.search.leaf import network_leaf
@@ -40,8 +41,8 @@ class Programs:
         """Build the programs.
 
         Raises:
-          ValueError: settings do not fit each other or the devices, or the game is not as `Game`
-            says.
+          ValueError: settings do not fit each other or the devices, or the game or the network is
+            not as `Game` and `Network` say.
         """
         self.config = config
         self.mesh = mesh
@@ -49,6 +50,7 @@ class Programs:
         check_contract(self.game)
         platform = mesh.devices.flat[0].platform
         self.network = config.network.build(self.game, platform)
+        check_network(self.network, self.game)
         leaf = network_leaf(self.game, self.network.infer, config.search.random_symmetry)
         fast = config.selfplay.fast_simulations
         fast_search = None if fast is None else config.search.fast(fast).build(self.game, leaf)

@@ -1,6 +1,7 @@
 """What "auto" becomes, and that a choice of how to compute is nothing else."""
 
 import dataclasses
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -9,9 +10,9 @@ import pytest
 
 from azero.networks import make
 from azero.networks.make import chunk_size, resolve
-from azero.networks.network import Inputs
+from azero.networks.network import Inputs, check_network
 from azero.networks.settings import PooledConfig, ResNetConfig
-from azero.types import PyTree
+from azero.types import Array, PyTree
 
 SMALL = ResNetConfig(blocks=4, filters=8)
 
@@ -106,3 +107,25 @@ def test_blocks_in_a_loop_and_one_after_the_other_learn_the_same(
         looped,
         unrolled,
     )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda logits, value: (logits, value[:, None]), r"values \[2, 1\] for 2 positions"),
+        (
+            lambda logits, value: (logits[:, 1:], value),
+            r"logits \[2, 8\] .*, not \[2, 9\] and \[2\]",
+        ),
+    ],
+)
+def test_outputs_of_other_shapes_are_an_error(
+    change: Callable[[Array, Array], tuple[Array, Array]], message: str
+) -> None:
+    game = Inputs((3, 3), 3, 9)
+    network = ResNetConfig(blocks=1, filters=4).build(game)
+    check_network(network, game)
+    infer = network.infer
+    wrong = network._replace(infer=lambda params, planes: change(*infer(params, planes)))
+    with pytest.raises(ValueError, match=message):
+        check_network(wrong, game)
