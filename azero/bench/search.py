@@ -195,7 +195,7 @@ def measure(
         calls=1 + sum(phase.rounds for phase in phases),
         bytes_per_game=mctx_tree_bytes(config.num_simulations, game)
         if config.name.startswith("mctx")
-        else tree_bytes(config.num_simulations, game),
+        else tree_bytes(config.num_simulations, game, config.edge_width),
     )
 
 

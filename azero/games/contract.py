@@ -49,11 +49,17 @@ def check_contract(game: Game) -> None:
             raise ValueError(
                 f"{method} of the game {game.name} returns {_words(found)}, not {_words(wanted)}"
             )
-    start = jax.jit(game.init)()
-    if jax.jit(game.is_terminal)(start):
+    is_over, mover = jax.jit(lambda: _first_position(game))()
+    if is_over:
         raise ValueError(f"the game {game.name} is over at its first position (is_terminal)")
-    if (mover := int(jax.jit(game.to_play)(start))) != 0:
+    if mover != 0:
         raise ValueError(f"to_play of the game {game.name} is {mover} at its first position, not 0")
+
+
+def _first_position(game: Game) -> tuple[jax.Array, jax.Array]:
+    """Return whether the game is over at the start, and whose turn it is."""
+    start = game.init()
+    return game.is_terminal(start), game.to_play(start)
 
 
 def check_games(game: Game, to_play: np.ndarray, length: np.ndarray, result: np.ndarray) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from azero import mesh as mesh_lib
-from azero.bench import forward, loop, scaling, train
+from azero.bench import forward, loop, scaling, search, train
 from azero.bench.games import engine_of, spread_games
 from azero.bench.settings import SETTINGS, make_config, one_pass
 from azero.chips import peak_flops
@@ -19,6 +19,7 @@ from azero.games.tictactoe.settings import TicTacToeConfig
 from azero.learn.settings import LearnerConfig
 from azero.networks.network import Inputs
 from azero.networks.settings import ResNetConfig
+from azero.search.batched.tree import tree_bytes
 from azero.search.settings import GumbelConfig, PuctConfig
 from azero.selfplay.settings import SelfplayConfig
 
@@ -75,6 +76,22 @@ def test_the_network_is_asked_as_often_as_the_search_asks_it():
     gumbel = forward.calls_of(GumbelConfig(num_simulations=32, max_considered=16), 82)
     assert sum(width * count for width, count in gumbel.items()) == 33
     assert max(gumbel) == 16 and gumbel[16] == 1
+
+
+def test_the_search_of_any_game_is_timed():
+    arguments = search.SearchArguments(
+        against="none",
+        game="tictactoe",
+        batch=4,
+        num_simulations=4,
+        network="1x4",
+        searches=("gumbel",),
+        edge_width=5,
+        repeats=1,
+    )
+    (result,) = search.run(arguments)
+    assert result.calls == 2 and result.simulations_per_second > 0
+    assert result.bytes_per_game == tree_bytes(4, make("tictactoe"), 5)
 
 
 @pytest.mark.slow
