@@ -27,6 +27,7 @@ from azero.games.table import make, side_names
 from azero.interop.pgx_game import PgxGame
 from azero.models.naming import PROTOCOL_GAMES
 from azero.models.registry import read_network
+from azero.players.random_moves import RandomMovesSpec
 from azero.players.searches import ENGINE
 from azero.players.specs import NetworkSpec, ThinkerSpec, load_any_thinker, resolve
 from azero.players.thinking import Limits, describe_board
@@ -176,6 +177,8 @@ def _say_loading(spec: ThinkerSpec) -> None:
 
 def _visits(spec: ThinkerSpec, visits: int | None) -> int | None:
     """Return the visits of a move: those of the player's name come first."""
+    if isinstance(spec, RandomMovesSpec):
+        raise ValueError(f"{spec.name}: an engine needs a player that searches")
     found = visits if spec.visits is None else spec.visits
     if found is not None and found < 1:
         where = f"--visits {found}" if spec.visits is None else f"{spec.name}: {found} visits"

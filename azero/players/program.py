@@ -54,8 +54,7 @@ def find_program(name: str) -> str:
       ValueError: there is no such program, or it may not be executed; the message names it and the
         folders.
     """
-    folders = os.pathsep.join([os.environ.get("PATH", os.defpath), *GAME_FOLDERS])
-    path = shutil.which(name, path=folders)
+    path = shutil.which(name, path=_search_path())
     if path is None:
         if Path(name).is_file() and os.sep in name:
             raise ValueError(f"{name} may not be executed; chmod +x {name} allows it")
@@ -64,6 +63,10 @@ def find_program(name: str) -> str:
             f"give its full path"
         )
     return path
+
+
+def _search_path() -> str:
+    return os.pathsep.join([os.environ.get("PATH", os.defpath), *GAME_FOLDERS])
 
 
 class ExternalProgram:
@@ -81,9 +84,11 @@ class ExternalProgram:
         """
         words = [find_program(command[0]), *command[1:]]
         try:
-            # A session of its own, so that a wrapper script dies together with what it started.
+            # A session of its own, so that a wrapper script dies together with what it started,
+            # which may be in the same folder.
             self._process = subprocess.Popen(
                 words,
+                env={**os.environ, "PATH": _search_path()},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

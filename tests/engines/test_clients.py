@@ -178,7 +178,7 @@ def test_the_analysis_engine_behind_pipes() -> None:
             ["gtp", "--random-net", "go5", "--visits", "0"],
             "azero: --visits 0; an engine needs at least 1",
         ),
-        (["gtp", "random:go5"], "azero: random moves: 0 visits; an engine needs at least 1"),
+        (["gtp", "random:go5"], "azero: random moves: an engine needs a player that searches"),
         (["uci", "--random-net", "go5"], "azero: random go5 plays go on 5x5; uci is for chess"),
         (
             ["usi", "--random-net", "chess", "--visits", "3"],

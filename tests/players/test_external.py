@@ -122,6 +122,17 @@ def test_a_file_that_may_not_be_executed_is_called_so(tmp_path: Path) -> None:
         find_program(str(tmp_path / "engine"))
 
 
+def test_a_program_finds_others_where_it_was_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("azero.players.program.GAME_FOLDERS", (str(tmp_path),))
+    for name, text in (("wrapper", "exec engine"), ("engine", "read line; echo found")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    with closing(ExternalProgram(["wrapper"])) as started:
+        assert started.ask("anything", lambda line: True, 10.0) == ["found"]
+
+
 def test_a_long_answer_is_quoted_in_part() -> None:
     position = Position.start(make("go", size=5))
     with pytest.raises(ValueError, match=r"'AAA.* is not a legal move here") as raised:

@@ -243,8 +243,10 @@ def rule_of(config: SearchConfig, num_actions: int) -> Puct | Gumbel:
       ValueError: the search exists only for many games at once (mctx_gumbel).
     """
     if isinstance(config, MctxGumbelConfig) or not isinstance(config, GumbelConfig | PuctConfig):
-        problem = "searches many games at once and no single one"
-        raise ValueError(f"search.name {config.name} {problem}; puct, gumbel and mctx_puct do both")
+        raise ValueError(
+            f"search.name {config.name} searches many games at once and no single one; puct, "
+            "gumbel and mctx_puct do both, and search=engine plays any network"
+        )
     if isinstance(config, GumbelConfig):
         return Gumbel(
             config.num_simulations,
