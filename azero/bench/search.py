@@ -257,7 +257,7 @@ def make_leaf(game: Game, network: str) -> tuple[LeafFn, PyTree]:
     if not (times and blocks.isdecimal() and filters.isdecimal()):
         raise ValueError(f"the network is stand-in or BLOCKSxFILTERS such as 6x96, not {network!r}")
     height, width = game.board_shape
-    # A code of moves by squares and planes has no move besides (Go's pass).
+    # A code of moves by squares and planes has no other move, such as Go's pass.
     head: Literal["linear", "planes"] = (
         "linear" if game.num_actions % (height * width) else "planes"
     )

@@ -158,7 +158,19 @@ class Evaluated(NamedTuple):
 def play_and_evaluate(
     game: Game, leaf: LeafFn, width: int, params: PyTree, key: Array, before: PyTree, action: Array
 ) -> Evaluated:
-    """Play moves int32[P] in states [P, ...] and evaluate the positions that result."""
+    """Play moves int32[P] in states [P, ...] and evaluate the positions that result; a CPU does so
+    chunk by chunk where they do not fit its cache."""
+    at_once, in_chunks = (
+        functools.partial(how, game, leaf, width) for how in (_evaluate, _evaluate_in_chunks)
+    )
+    if num_chunks(len(action)) == 1:
+        return at_once(params, key, before, action)
+    return jax.lax.platform_dependent(params, key, before, action, cpu=in_chunks, default=at_once)
+
+
+def _evaluate(
+    game: Game, leaf: LeafFn, width: int, params: PyTree, key: Array, before: PyTree, action: Array
+) -> Evaluated:
     states = jax.vmap(game.step)(before, action)
     logits, values = leaf(params, key, states)
     terminal = jax.vmap(game.is_terminal)(states)
@@ -183,11 +195,9 @@ def num_chunks(size: int) -> int:
     return chunks if size // chunks >= CPU_CHUNK // 8 or size <= CPU_CHUNK else 1
 
 
-def evaluate_in_chunks(
+def _evaluate_in_chunks(
     game: Game, leaf: LeafFn, width: int, params: PyTree, key: Array, before: PyTree, action: Array
 ) -> Evaluated:
-    """Do the same as `play_and_evaluate`, chunk by chunk, for a batch that does not fit the
-    cache."""
     size = action.shape[0]
     chunks = num_chunks(size)
 
@@ -195,7 +205,7 @@ def evaluate_in_chunks(
         return array.reshape(chunks, size // chunks, *array.shape[1:])
 
     def evaluate(chunk: tuple[Array, PyTree, Array]) -> Evaluated:
-        return play_and_evaluate(game, leaf, width, params, *chunk)
+        return _evaluate(game, leaf, width, params, *chunk)
 
     evaluated = jax.lax.map(
         evaluate, (jax.random.split(key, chunks), jax.tree.map(cut, before), cut(action))

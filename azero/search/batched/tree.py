@@ -34,8 +34,6 @@ from azero.games.game import Game
 from azero.search.batched.evaluation import (
     ILLEGAL,
     compact,
-    evaluate_in_chunks,
-    num_chunks,
     play_and_evaluate,
 )
 from azero.search.batched.reductions import edge_max, edge_sum
@@ -337,16 +335,8 @@ def expand(
     before = jax.tree.map(lambda array: array.at[row].get(mode="promise_in_bounds"), tree.states)
     action = path.edge if tree.moves is None else read_entry(tree.moves, path.node, path.edge)
     action = in_rows(action)
-    at_once, in_chunks = (
-        functools.partial(how, game, leaf, tree.priors.shape[-1])
-        for how in (play_and_evaluate, evaluate_in_chunks)
-    )
-    if num_chunks(batch * lanes) == 1:
-        new = at_once(params, key, before, action)
-    else:
-        new = jax.lax.platform_dependent(
-            params, key, before, action, cpu=in_chunks, default=at_once
-        )
+    width = tree.priors.shape[-1]
+    new = play_and_evaluate(game, leaf, width, params, key, before, action)
 
     new_child = jnp.where(
         by_game(new.terminal), TERMINAL, slot + jnp.arange(lanes, dtype=jnp.int32)
