@@ -6,6 +6,7 @@ other way round, and copies the whole of it in every simulation. Elsewhere singl
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -70,18 +71,22 @@ def change_below_root(
     """
     row = jnp.where(is_used, node_rows(node), array.shape[0])  # out of range is dropped
 
-    def single(array: Array, row: Array, edge: Array, new: Array) -> Array:
-        place = array.at[row, edge]
-        how: Any = {"mode": "drop", "unique_indices": True}
-        return place.add(new, **how) if change is add else place.set(new, **how)
-
     def whole_row(array: Array, row: Array, edge: Array, new: Array) -> Array:
         old = array.at[row].get(mode="clip")
         rows = jnp.where(_is_edge(edge, old), change(old, new[..., None]), old)
         return array.at[row].set(rows, mode="drop", unique_indices=True)
 
+    single = functools.partial(_change_single, change)
     new = new.astype(array.dtype)
     return jax.lax.platform_dependent(array, row, edge, new, tpu=whole_row, default=single)
+
+
+def _change_single(change: Change, array: Array, row: Array, edge: Array, new: Array) -> Array:
+    """Change the entries of [N B, E] in rows int32[B, L], none of them twice; rows out of range are
+    dropped."""
+    place = array.at[row, edge]
+    how: Any = {"mode": "drop", "unique_indices": True}
+    return place.add(new, **how) if change is add else place.set(new, **how)
 
 
 def change_roots(array: Array, edge: Array, is_used: Array, new: Array, change: Change) -> Array:
@@ -89,11 +94,21 @@ def change_roots(array: Array, edge: Array, is_used: Array, new: Array, change: 
 
     The lanes of a game leave its root by different edges.
     """
-    old = array[: edge.shape[0]]
-    lanes = _is_edge(edge, old) & is_used[..., None]
-    changes = jnp.sum(jnp.where(lanes, new.astype(array.dtype)[..., None], 0), axis=1)
-    rows = jnp.where(jnp.any(lanes, axis=1), change(old, changes.astype(array.dtype)), old)
-    return array.at[: edge.shape[0]].set(rows)
+
+    def whole_rows(array: Array, edge: Array, is_used: Array, new: Array) -> Array:
+        old = array[: edge.shape[0]]
+        lanes = _is_edge(edge, old) & is_used[..., None]
+        changes = jnp.sum(jnp.where(lanes, new[..., None], 0), axis=1)
+        rows = jnp.where(jnp.any(lanes, axis=1), change(old, changes.astype(array.dtype)), old)
+        return array.at[: edge.shape[0]].set(rows)
+
+    def single(array: Array, edge: Array, is_used: Array, new: Array) -> Array:
+        game = jnp.arange(edge.shape[0], dtype=jnp.int32)[:, None]
+        row = jnp.where(is_used, game, array.shape[0])
+        return _change_single(change, array, row, edge, new)
+
+    new = new.astype(array.dtype)
+    return jax.lax.platform_dependent(array, edge, is_used, new, tpu=whole_rows, default=single)
 
 
 def in_row_order(rows: Array) -> Array:
