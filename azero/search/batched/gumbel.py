@@ -138,9 +138,18 @@ def make_gumbel(config: GumbelConfig, game: Game, leaf: LeafFn) -> SearchFn:
         )
         has_room = root_actions(tree, game.num_actions).legal_mask()
 
-        def visit(tree: Tree, action: Array, valid: Array, slot: int | Array) -> Tree:
+        def visit(tree: Tree, phase: HalvingPhase, action: Array, valid: Array, slot: int) -> Tree:
             edge = root_edge_of(tree, action)
-            return simulate(game, leaf, score, max_depth, params, leaf_key, tree, edge, valid, slot)
+
+            def one_round(number: Array | int, tree: Tree) -> Tree:
+                first = slot + number * phase.width
+                return simulate(
+                    game, leaf, score, max_depth, params, leaf_key, tree, edge, valid, first
+                )
+
+            if phase.rounds == 1:
+                return one_round(0, tree)
+            return jax.lax.fori_loop(0, phase.rounds, one_round, tree)
 
         def root_scores(edges: Edges) -> Array:
             """Return g + log P + sigma(q) of the remaining moves, those with the most visits; -inf
@@ -153,26 +162,12 @@ def make_gumbel(config: GumbelConfig, game: Game, leaf: LeafFn) -> SearchFn:
             )
 
         slot = 1
-        for width, rounds in phases:
-            scores, action = jax.lax.top_k(root_scores(root_actions(tree, game.num_actions)), width)
-            action, valid, first = action.astype(jnp.int32), scores > -jnp.inf, slot
-
-            def round_body(
-                i: Array | int,
-                tree: Tree,
-                action: Array = action,
-                valid: Array = valid,
-                first: int = first,
-                width: int = width,
-            ) -> Tree:
-                return visit(tree, action, valid, first + i * width)
-
-            tree = (
-                round_body(0, tree)
-                if rounds == 1
-                else jax.lax.fori_loop(0, rounds, round_body, tree)
+        for phase in phases:
+            scores, action = jax.lax.top_k(
+                root_scores(root_actions(tree, game.num_actions)), phase.width
             )
-            slot += width * rounds
+            tree = visit(tree, phase, action.astype(jnp.int32), scores > -jnp.inf, slot)
+            slot += phase.width * phase.rounds
 
         edges = root_actions(tree, game.num_actions)
         improved = jax.nn.softmax(
