@@ -343,6 +343,22 @@ def test_a_new_game_that_is_refused_leaves_the_game_in_progress_alone(person) ->
     person.problems.clear()  # the browser's own notes of the refusals
 
 
+def test_nothing_of_a_game_can_be_pressed_before_the_first_game_is_there(server, browser) -> None:
+    context = browser.new_context()
+    page, held = context.new_page(), []
+    page.route("**/api/games", lambda route: held.append(route), times=1)
+    page.goto(server.url)
+    page.wait_for_selector("#message:has-text('Preparing the rules')")
+    for name in ("first", "back", "forward", "last", "undo", "pass", "resign", "save", "review"):
+        assert page.locator(f"#{name}").is_disabled(), name
+    page.wait_for_timeout(100)
+    held[0].continue_()
+    page.wait_for_selector("#board[data-turn=yours]")
+    for name in ("pass", "resign", "save", "review"):
+        assert page.locator(f"#{name}").is_enabled(), name
+    context.close()
+
+
 def lose(page, pattern: str) -> None:
     """Lose the next request that matches, as a connection that breaks does."""
     page.route(pattern, lambda route: route.abort("connectionreset"), times=1)

@@ -116,6 +116,7 @@ function render() {
   byId("pass").hidden = game.game !== "go";
   byId("pass").disabled = !board.canPlay();
   byId("resign").disabled = game.over || !["0", "1", "both"].includes(state.wishes.human) || isSearching;
+  byId("review").disabled = false;
   byId("save").disabled = !game.saves;
   byId("save").title = game.saves ? `Save as ${game.saves.slice(1).toUpperCase()}` : "There is no file format for this game";
   if (state.problem) say(state.problem, "error");
