@@ -26,6 +26,8 @@ from azero.experiment import NAMES, load
 from azero.games.settings import GameConfig
 from azero.games.table import make
 from azero.networks.settings import NetworkConfig
+from azero.players.searches import search_settings
+from azero.players.specs import parse_player, resolve, with_search
 from azero.search.leaf import uniform_leaf
 from azero.search.settings import GumbelConfig, PuctConfig, SearchConfig
 from azero.settings import from_dict
@@ -130,6 +132,10 @@ def test_the_network_of_the_page_learns(tmp_path):
 def test_the_search_of_the_page_learns_and_takes_what_wins(tmp_path):
     with added("adding-a-search.md", SearchConfig) as kind:
         learn_two_iterations(tmp_path, search=kind())
+        player = parse_player(f"{tmp_path}?value-scale=2")
+        config = resolve(player)[1]
+        assert with_search(player, config, "trained").name.endswith("one_ply, value-scale 2")
+        assert search_settings(config, "trained", player.constants).value_scale == 2.0
         game = make("tictactoe")
         state = game.init()
         for square in (0, 3, 1, 4):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import typing
 from collections.abc import Iterable
 from typing import Any, get_args
 
@@ -26,25 +27,10 @@ from azero.settings import Config
 
 Constants = tuple[tuple[str, float], ...]
 """Names and values of settings that differ from the search's own."""
-CONSTANTS = (
-    "c_puct",
-    "pb_c_base",
-    "pb_c_init",
-    "first_play_reduction",
-    "variance_scale",
-    "stdev_prior",
-    "stdev_prior_weight",
-    "c_visit",
-    "c_scale",
-    "max_considered",
-)
-"""Settings of searches (`azero.search.settings`) that a player's name may give."""
 TREE_CONSTANTS = ("batch", "virtual_loss")
-"""Likewise for the tree of ENGINE (`TreeSettings`)."""
+"""Settings of the tree of ENGINE (`TreeSettings`) that a player's name may give."""
 TIME_CONSTANTS = ("own_moves", "lag_seconds")
 """Likewise for a player's use of its clock (`azero.players.play_style.PlayStyle`)."""
-WHOLE_CONSTANTS = ("max_considered", *TREE_CONSTANTS)
-"""Those that are integers."""
 ENGINE: Search = "engine"
 TRAINED: Search = "trained"
 SEARCHES: tuple[str, ...] = get_args(Search)
@@ -89,6 +75,30 @@ def rule_name(config: SearchConfig) -> str:
     return config.puct_form if is_published else TRAINED
 
 
+def constants_of(kind: type[SearchConfig]) -> dict[str, type]:
+    """Return the settings of a search that a player's name may give, each with its type: its own
+    that are numbers, without those of noise."""
+    hints = typing.get_type_hints(kind)
+    others = {*kind.WITHOUT_NOISE, *(field.name for field in dataclasses.fields(SearchConfig))}
+    return {
+        field.name: hints[field.name]
+        for field in dataclasses.fields(kind)
+        if hints[field.name] in (int, float) and field.name not in others
+    }
+
+
+def all_constants() -> dict[str, type]:
+    """Return what a player's name may give, each with its type: the settings of all searches, of
+    ENGINE's tree, and of the use of a clock."""
+    found: dict[str, type] = {
+        **dict.fromkeys(TREE_CONSTANTS, int),
+        **dict.fromkeys(TIME_CONSTANTS, float),
+    }
+    for name in SearchConfig.KINDS:
+        found |= constants_of(SearchConfig.kind(name))
+    return found
+
+
 def search_settings(config: Config, search: str, constants: Constants = ()) -> SearchConfig:
     """Return the settings of a search: those of the run's matches, of the rule named `search`, or
     of ENGINE, with `constants` in place of theirs.
@@ -107,36 +117,35 @@ def search_settings(config: Config, search: str, constants: Constants = ()) -> S
         published = {"puct_form": search, "first_play": "form", "variance_scale": 0.0}
         settings = settings.as_kind("puct").without_noise().replace(**published)
     given = {name: value for name, value in constants if name not in TIME_CONSTANTS}
-    known = [name for name in CONSTANTS if _has_effect(settings, name, given)]
+    kinds = constants_of(type(settings))
+    known = [name for name in kinds if _has_effect(settings, name, given)]
     known += TREE_CONSTANTS if search == ENGINE else ()
     if unknown := [name for name in given if name not in known]:
         raise ValueError(
             f"{unknown[0].replace('_', '-')} is not a setting of the search {search}; it has "
             f"{', '.join(known).replace('_', '-')}"
         )
-    changes = {
-        name: int(value) if name in WHOLE_CONSTANTS else value
-        for name, value in given.items()
-        if name not in TREE_CONSTANTS
-    }
-    return settings.replace(**changes)
+    return settings.replace(
+        **{name: kinds[name](value) for name, value in given.items() if name in kinds}
+    )
 
 
 def _has_effect(settings: SearchConfig, name: str, given: Iterable[str]) -> bool:
     """Return whether a search depends on the constant `name`, if the constants `given` are set."""
     if not isinstance(settings, PuctConfig):
-        return hasattr(settings, name)
+        return True
     grows = settings.puct_form == "alphazero"
     varies = settings.variance_scale > 0.0 or "variance_scale" in given
     conditions = {
         "c_puct": not grows,
         "pb_c_base": grows,
         "pb_c_init": grows,
+        "dirichlet_alpha": settings.dirichlet_fraction > 0.0,
         "first_play_reduction": settings.first_play == "reduced",
         "stdev_prior": varies,
         "stdev_prior_weight": varies,
     }
-    return hasattr(settings, name) and conditions.get(name, True)
+    return conditions.get(name, True)
 
 
 def tree_settings(

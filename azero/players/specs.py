@@ -40,13 +40,11 @@ from azero.players.program_specs import ProgramSpec, parse_program
 from azero.players.random_moves import FORM as RANDOM_FORM
 from azero.players.random_moves import RandomMovesSpec, load_random_moves, make_random_moves
 from azero.players.searches import (
-    CONSTANTS,
     ENGINE,
     SEARCHES,
     TIME_CONSTANTS,
     TRAINED,
-    TREE_CONSTANTS,
-    WHOLE_CONSTANTS,
+    all_constants,
     match_leaf,
     rule_name,
     search_settings,
@@ -226,12 +224,12 @@ def _options(text: str, named: NetworkName) -> dict[str, Any]:
     for name, value in read_options(query, text):
         if has_search and name == "search" and value in SEARCHES:
             options[name] = value
-        elif has_search and (constant := name.replace("-", "_")) in _CONSTANTS:
-            constants[constant] = _number(text, name, value)
         elif name in numbers and re.fullmatch(r"[0-9]{1,9}", value):
             options[name] = int(value)
         elif value in words.get(name, ()):
             options[name] = value
+        elif has_search and (constant := name.replace("-", "_")) in all_constants():
+            constants[constant] = _number(text, name, value)
         else:
             known = [f"{number}=NUMBER" for number in numbers] or ["no options"]
             known += [f"{word}={'|'.join(allowed)}" for word, allowed in words.items()]
@@ -243,16 +241,13 @@ def _options(text: str, named: NetworkName) -> dict[str, Any]:
     return options | ({"constants": tuple(sorted(constants.items()))} if constants else {})
 
 
-_CONSTANTS = (*CONSTANTS, *TREE_CONSTANTS, *TIME_CONSTANTS)
-
-
 def _number(text: str, name: str, value: str) -> float:
     """Return a setting of the search in the player's name `text`."""
     try:
         number = float(value)
     except ValueError:
         raise ValueError(f"{name}={value} in {text!r} is not a number") from None
-    if name.replace("-", "_") in WHOLE_CONSTANTS and not number.is_integer():
+    if all_constants()[name.replace("-", "_")] is int and not number.is_integer():
         raise ValueError(f"{name}={value} in {text!r} is not a whole number")
     return number
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, Self
 
 from azero.config import Kind, check, check_range
 
@@ -32,6 +33,8 @@ class SearchConfig(Kind):
     """The table of searches."""
     TEACHES_VISITS: ClassVar[bool] = False
     """Whether the policy target is the distribution of the visits."""
+    WITHOUT_NOISE: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    """Values in matches of the settings of noise and exploration at the root."""
 
     name: str
     num_simulations: int = 1600
@@ -52,7 +55,7 @@ class SearchConfig(Kind):
 
     def without_noise(self) -> Self:
         """Return the search of matches: no noise at the root (AGZ methods, 'Evaluator')."""
-        return self
+        return self.replace(**self.WITHOUT_NOISE)
 
     def fast(self, num_simulations: int) -> Self:
         """Return the search of the fast moves of playout-cap randomisation (KG section 3.1): fewer
@@ -69,6 +72,10 @@ class PuctConfig(SearchConfig):
 
     MAKER: ClassVar[str] = "azero.search.batched.puct:make_puct"
     TEACHES_VISITS: ClassVar[bool] = True
+    WITHOUT_NOISE = MappingProxyType(
+        {"dirichlet_fraction": 0.0, "root_temperature": 1.0, "forced_playouts": 0.0}
+    )
+    """No noise (AGZ methods, 'Evaluator'), no temperature, no forced visits (KG section 3.2)."""
 
     name: Literal["puct"] = "puct"
     """Which search: PUCT."""
@@ -121,13 +128,6 @@ class PuctConfig(SearchConfig):
         """See `SearchConfig.kept_room`."""
         return (self.kept_nodes or self.num_simulations) if self.reuse_tree else 0
 
-    def without_noise(self) -> Self:
-        """Return the search of matches: no exploration at the root, that is no noise (AGZ methods,
-        'Evaluator'), no temperature, no forced visits (KG section 3.2)."""
-        return dataclasses.replace(
-            self, dirichlet_fraction=0.0, root_temperature=1.0, forced_playouts=0.0
-        )
-
     def fast(self, num_simulations: int) -> Self:
         """See `SearchConfig.fast`; as many nodes are kept."""
         kept = self.kept_room or self.kept_nodes
@@ -172,6 +172,7 @@ class GumbelConfig(SearchConfig):
     """Gumbel AlphaZero: sequential halving at the root, an improved policy below it."""
 
     MAKER: ClassVar[str] = "azero.search.batched.gumbel:make_gumbel"
+    WITHOUT_NOISE = MappingProxyType({"gumbel_scale": 0.0})
 
     name: Literal["gumbel"] = "gumbel"
     """Which search: Gumbel AlphaZero."""
@@ -184,10 +185,6 @@ class GumbelConfig(SearchConfig):
     """See c_scale (GUM: 50)."""
     c_scale: float = 1.0
     """Sigma(q) = (c_visit + max N) c_scale q with q in [0, 1] (GUM: 1.0 in Go and chess)."""
-
-    def without_noise(self) -> Self:
-        """Return the search of matches: no noise at the root."""
-        return dataclasses.replace(self, gumbel_scale=0.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()

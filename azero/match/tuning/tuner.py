@@ -35,11 +35,11 @@ from azero.match.sides import check_players
 from azero.match.tuning.optimiser import Observation, Posterior, check_installed, elo_of, propose
 from azero.match.tuning.request import TuneRequest
 from azero.match.tuning.space import Parameter, parse_parameter, point_of, values_of, with_values
-from azero.players.searches import WHOLE_CONSTANTS
+from azero.players.searches import all_constants
 
 SETTINGS, TRIALS, PLOT = "tuning.json", "trials.jsonl", "posterior.png"
-_WHOLE = (*WHOLE_CONSTANTS, "visits", "threshold", "policy_batch")
-"""Settings in players' names that are whole numbers."""
+_WHOLE = ("visits", "threshold", "policy_batch")
+"""Options in players' names that are whole numbers and no settings of a search."""
 _PLAYER, _OPPONENT = "the player", "the opponent"
 _CONFIRMATION_SEED = 1_000_003
 """Added to the seed for the openings of the confirmation, which no trial has."""
@@ -86,7 +86,8 @@ def tune(
     """
     console = console or make_console()
     check_installed()
-    space = [parse_parameter(text, _WHOLE) for text in request.parameter]
+    whole = [name for name, kind in all_constants().items() if kind is int]
+    space = [parse_parameter(text, (*whole, *_WHOLE)) for text in request.parameter]
     names = [parameter.name for parameter in space]
     if len(set(names)) < len(names):
         raise ValueError(f"--parameter {' '.join(request.parameter)}: each has a name of its own")
