@@ -359,6 +359,22 @@ def test_nothing_of_a_game_can_be_pressed_before_the_first_game_is_there(server,
     context.close()
 
 
+def test_of_two_new_games_that_are_prepared_at_once_the_later_one_is_shown(person) -> None:
+    page, held = person.page, []
+    page.wait_for_selector("#board[data-turn=yours]")
+    page.route("**/api/games", lambda route: held.append(route), times=1)
+    page.click("#new")
+    page.select_option("[name=network]", MINICHESS)
+    page.click("#new-dialog button.primary")
+    page.wait_for_selector("#board[data-turn=busy]")
+    person.new_game(TICTACTOE, human="both")
+    page.wait_for_selector("body[data-game=tictactoe]")
+    with page.expect_response("**/api/games"):
+        held[0].continue_()
+    page.wait_for_timeout(200)
+    assert page.get_attribute("body", "data-game") == "tictactoe"
+
+
 def lose(page, pattern: str) -> None:
     """Lose the next request that matches, as a connection that breaks does."""
     page.route(pattern, lambda route: route.abort("connectionreset"), times=1)

@@ -24,7 +24,7 @@ const state = {
   search: null, // AbortController of the running search
   searchKind: null, // play, analysis or review
   isBusy: false, // a request is on its way
-  isStarting: false, // a new game is on its way
+  beginning: null, // the request for a new game that is on its way
   shownLine: null, // index of the line that is looked at
   problem: "", // what went wrong with the last request
   isCut: false, // the last request was lost with the connection
@@ -326,13 +326,20 @@ async function newGame() {
   if (wishes) await start(wishes);
 }
 
+// Returns the game that `work` begins; null if there is none, or another one was asked for meanwhile.
+async function beginGame(work) {
+  state.beginning = work;
+  showReady();
+  const game = await attempt(work);
+  if (state.beginning !== work) return null;
+  state.beginning = null;
+  showReady();
+  return game;
+}
+
 async function start({ fields, ...wishes }) {
-  state.isStarting = true;
   say("Preparing the rules …");
-  showReady();
-  const game = await attempt(() => post("/api/games", fields));
-  state.isStarting = false;
-  showReady();
+  const game = await beginGame(() => post("/api/games", fields));
   if (!game) { goOn(); return; }
   state.wishes = wishes;
   byId("analyse").checked = wishes.human === "analysis" || byId("analyse").checked;
@@ -347,7 +354,7 @@ async function openFile(file) {
     return;
   }
   const query = new URLSearchParams({ name: file.name, network: state.game?.network ?? "0" });
-  openRecord(await attempt(() => upload(`/api/records?${query}`, file)));
+  openRecord(await beginGame(() => upload(`/api/records?${query}`, file)));
 }
 
 function openRecord(game) {
@@ -381,7 +388,7 @@ function selectTab(name) {
 function showReady() {
   const known = state.server?.networks.find(({ key }) => key === (state.game?.network ?? "0"));
   if (known?.state === "failed") showStatus("failed", "failed");
-  else if (state.isStarting) showStatus("compiling", "preparing the rules");
+  else if (state.beginning) showStatus("compiling", "preparing the rules");
   else if (!known || known.state === "compiling") showStatus("compiling", "compiling");
   else showStatus("ready", "ready");
 }
