@@ -34,21 +34,21 @@ def to_plain(value: Any) -> Any:
     return str(value)
 
 
-def read_rows(path: Path) -> list[Row]:
+def read_rows(path: Path, key: str | None = None) -> list[Row]:
     """Return the rows of a file of JSON lines, oldest first; none if there is no such file. An
     incomplete last line is skipped.
 
     Raises:
-      ValueError: a line before the last is not a JSON object; the file and the line number are
-        named.
+      ValueError: a line before the last is not a JSON object, or has no `key`; the file and the
+        line number are named.
     """
     rows: list[Row] = []
     for number, line, row in _lines(path):
-        if row is None:
+        if row is None or (key is not None and key not in row):
+            problem = "is not a JSON object" if row is None else f"has no {key!r}"
             begins = line[:60].decode("utf-8", errors="replace")
             raise ValueError(
-                f"{path}, line {number} is not a JSON object: {begins!r}; remove that line to read "
-                "the others"
+                f"{path}, line {number} {problem}: {begins!r}; remove that line to read the others"
             )
         rows.append(row)
     return rows

@@ -203,8 +203,8 @@ def load_run(workdir: Path) -> RunData:
         workdir,
         read_json(workdir / CONFIG),
         read_json(workdir / RUN),
-        read_rows(workdir / METRICS),
-        read_rows(workdir / EVENTS),
+        read_rows(workdir / METRICS, "iteration"),
+        read_rows(workdir / EVENTS, "iteration"),
         [(number, _read_samples(path)) for number, path in _sample_paths(workdir)],
     )
 

@@ -276,8 +276,8 @@ def check_state(state: TrainState) -> None:
     for path, leaf in jax.tree_util.tree_leaves_with_path(state):
         if not np.isfinite(jax.device_get(leaf)).all():
             name = jax.tree_util.keystr(path, simple=True, separator="/")
-            step = int(state.step)
-            raise FloatingPointError(f"after step {step} the learner's {name} is not finite")
+            when = f"after step {state.step}" if state.step else "before the first step"
+            raise FloatingPointError(f"{when} the learner's {name} is not finite")
 
 
 @jax.jit

@@ -62,7 +62,8 @@ def run_experiment(
       ValueError: settings do not fit each other, the devices, the data, or what is in `workdir`.
       CheckpointError: no checkpoint can be read, or one cannot be written, or all are gone.
       StorageError: the disk is full or cannot be written to.
-      FloatingPointError: learning has diverged; the text says what can be done.
+      FloatingPointError: the network's first variables are not finite, or learning has diverged;
+        the text says what can be done.
       OSError: the system refuses a file or a directory.
     """
     with join_cluster(config.run, workdir) as line:
@@ -104,6 +105,8 @@ def run_stage(
             stage = make_stage(resolve_settings(config, workdir), workdir)
             checkpointer = Checkpointer(workdir, stage.config)
             state, warnings = stage.restore(checkpointer)
+            if state.iteration == 0:
+                check_state(state.train)  # later ones are checked before they are saved
         if stage.announcement is not None:
             console.print(stage.announcement)
         for text in checkpointer.take_warnings() + warnings:

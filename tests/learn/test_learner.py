@@ -191,7 +191,7 @@ def test_a_state_that_is_not_finite_is_named_with_its_step() -> None:
     state.params["value"]["value"]["kernel"] = kernel.at[0, 0].set(jnp.inf)
     with pytest.raises(
         FloatingPointError,
-        match=r"after step 0 the learner's params/value/value/kernel is not finite",
+        match=r"before the first step the learner's params/value/value/kernel is not finite",
     ):
         check_state(state)
 

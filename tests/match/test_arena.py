@@ -63,4 +63,8 @@ def test_a_broken_line_in_the_middle_is_named(tmp_path: Path) -> None:
     path.write_text("[1]\n")
     with pytest.raises(ValueError, match="line 1 is not a JSON object"):
         read_rows(path)
+    path.write_text('{"iteration": 1}\n{"loss": 1.0}\n')
+    assert read_rows(path) == [{"iteration": 1}, {"loss": 1.0}]
+    with pytest.raises(ValueError, match=r"line 2 has no 'iteration': '{\"loss\": 1.0}'"):
+        read_rows(path, "iteration")
     assert read_rows(tmp_path / "none.jsonl") == []

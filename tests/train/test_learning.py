@@ -27,7 +27,7 @@ class State:
 
 class Counting:
     """Adds `rate` to its one weight in every iteration, and overflows in iteration
-    `overflows_in`."""
+    `overflows_in`; the weight is `first` before that."""
 
     config = Config(
         game=GoConfig(size=(5,)),
@@ -35,14 +35,15 @@ class Counting:
         checkpoint=CheckpointConfig(every=1, keep=10),
     )
 
-    def __init__(self, rate: float = 1.0, overflows_in: int = 0) -> None:
+    def __init__(self, rate: float = 1.0, overflows_in: int = 0, first: float = 0.0) -> None:
         self.rate = rate
+        self.first = first
         self.overflows_in = overflows_in
 
     def fresh_state(self) -> State:
         return State(
             TrainState(
-                {"weight": jnp.zeros(())},
+                {"weight": jnp.float32(self.first)},
                 {"mean": jnp.zeros(())},
                 {"trace": jnp.zeros(())},
                 jnp.int32(0),
@@ -107,6 +108,14 @@ def test_what_overflows_is_not_saved_and_the_message_says_where_and_how_to_go_on
         learn(Counting(overflows_in=3), tmp_path)
     with pytest.raises(FloatingPointError, match=r"there is no checkpoint yet, so start over"):
         learn(Counting(overflows_in=1), tmp_path / "new")
+
+
+def test_first_variables_that_are_not_finite_are_no_divergence(tmp_path: Path) -> None:
+    with pytest.raises(
+        FloatingPointError, match=r"^before the first step the learner's params/weight is not"
+    ):
+        learn(Counting(first=float("nan")), tmp_path)
+    assert list_checkpoints(tmp_path) == []
 
 
 def test_a_run_without_a_replay_goes_back(tmp_path: Path) -> None:
