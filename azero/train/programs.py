@@ -19,6 +19,7 @@ from azero.match.score import MatchResult
 from azero.networks.network import check_network
 from azero.players.searches import match_leaf, match_settings
 from azero.search.batched.reuse import make_new_trees
+from azero.search.contract import check_search
 from azero.search.leaf import network_leaf
 from azero.search.search import LeafFn, SearchFn
 from azero.selfplay.selfplay import Selfplay, make_selfplay
@@ -41,8 +42,8 @@ class Programs:
         """Build the programs.
 
         Raises:
-          ValueError: settings do not fit each other or the devices, or the game or the network is
-            not as `Game` and `Network` say.
+          ValueError: settings do not fit each other or the devices, or the game, the network or
+            the search is not as `Game`, `Network` and `SearchOutput` say.
         """
         self.config = config
         self.mesh = mesh
@@ -51,6 +52,7 @@ class Programs:
         platform = mesh.devices.flat[0].platform
         self.network = config.network.build(self.game, platform)
         check_network(self.network, self.game)
+        check_search(config.search, self.game)
         leaf = network_leaf(self.game, self.network.infer, config.search.random_symmetry)
         fast = config.selfplay.fast_simulations
         fast_search = None if fast is None else config.search.fast(fast).build(self.game, leaf)
