@@ -14,6 +14,7 @@ from azero.console.tables import Cell, make_table
 from azero.console.terminal import make_console
 from azero.data.records.requests import JosekiRequest
 from azero.evaluate.joseki import Frequency, count_sequences, parse_sequence
+from azero.games.archives import RecordError
 from azero.games.go.sgf import GameRecord, read_games
 
 
@@ -64,7 +65,7 @@ def _select(request: JosekiRequest) -> tuple[list[GameRecord], dict[str, int]]:
     """
     if not request.games:
         raise ValueError("give at least one file of records: azero eval joseki FILE ...")
-    skipped: list[str] = []
+    skipped: list[RecordError] = []
     records = [
         record
         for path in request.games

@@ -19,6 +19,7 @@ from azero.data.rows import write_atomically
 from azero.engines.serve import chosen_player
 from azero.engines.source import Source
 from azero.evaluate.review import Review, review_game, review_rows, review_sgf
+from azero.games.archives import RecordError
 from azero.games.go.encoding import NUM_KOMI_PLANES
 from azero.games.go.rule_names import Rules
 from azero.games.go.rules import Go
@@ -134,7 +135,7 @@ def _read(path: Path, number: int) -> GameRecord:
     """Return the game with the given number; games of the file that cannot be read count, too."""
     if number < 1:
         raise ValueError(f"the first game of a collection is game 1, not {number}")
-    skipped: list[str] = []
+    skipped: list[RecordError] = []
     place = f"{path} game {number}"
     for count, record in enumerate(read_games(path, skipped), start=1):
         # The games of a collection have their numbers in their names; those of an archive are
@@ -144,10 +145,10 @@ def _read(path: Path, number: int) -> GameRecord:
         ):
             return record
     problem = next(
-        (line for line in skipped if line.startswith(f"{place}: ")),
-        skipped[0] if skipped and number == 1 else "",
+        (error for error in skipped if error.place == place),
+        skipped[0] if skipped and number == 1 else None,
     )
-    raise ValueError(problem or f"there is no game {number} in {path}")
+    raise problem or ValueError(f"there is no game {number} in {path}")
 
 
 def _say(console: Console, notes: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from azero.games.expanding import Budget, TooLargeError, forwards
-from azero.games.quoting import reason
+from azero.games.quoting import reason, shorten
 
 ARCHIVES = (".tar.gz", ".tgz", ".zip")
 """Suffixes of archives."""
@@ -42,6 +42,14 @@ _UNREADABLE = (
 )
 """Exceptions of reading damaged files, and (RuntimeError) files that are encrypted or compressed by
 an unknown method."""
+
+
+class RecordError(ValueError):
+    """A game, or a file of games, that cannot be read."""
+
+    def __init__(self, place: str, problem: object) -> None:
+        self.place, self.problem = place, shorten(problem)
+        super().__init__(f"{place}: {self.problem}")
 
 
 class Text(NamedTuple):

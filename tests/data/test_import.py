@@ -284,6 +284,23 @@ def test_bad_input_is_named_line_by_line_and_the_rest_is_imported(bad):
     )
 
 
+@pytest.mark.parametrize(("game", "suffix"), [("go", ".sgf"), ("chess", ".pgn"), ("shogi", ".csa")])
+def test_a_path_with_a_colon_is_whole_in_the_list(game, suffix, tmp_path):
+    place = tmp_path / "Cup: final"
+    place.mkdir()
+    (place / f"1: a{suffix}").write_text("\x01 is no game")
+    with zipfile.ZipFile(place / "2.zip", "w") as archive:
+        archive.writestr(f"3: b{suffix}", "")
+    dataset = Dataset.create(tmp_path / "set", Filters(game), Fractions(0.0, 0.0))
+    paths = [place / "2.zip", place / f"1: a{suffix}"]
+    list(import_games(paths, dataset, ImportTally()))
+    listed = (dataset.directory / human.LEFT_OUT).read_text().splitlines()
+    names, reasons = zip(*(line.split("\t") for line in listed), strict=True)
+    assert names[0] == f"{place}/2.zip:3: b{suffix}"
+    assert names[1].split(" game ")[0] == f"{place}/1: a{suffix}"
+    assert all(reason.startswith("not readable: ") for reason in reasons)
+
+
 def test_other_settings_need_another_directory(bad):
     files, _, _ = bad
     with pytest.raises(ValueError, match=r"other settings: min_moves = 1 there, 10 now"):

@@ -23,6 +23,7 @@ from azero.data.records.dataset import Dataset
 from azero.data.records.filters import SPLITS, Filters, Fractions
 from azero.data.records.importing import run_import, show
 from azero.data.records.requests import ImportRequest, ShowRequest
+from azero.games.archives import RecordError
 from azero.games.chess import pgn
 from azero.games.chess.pgn import read_moves
 from azero.games.chess.text import board_of_fen, board_of_frame, format_fen
@@ -131,7 +132,7 @@ def test_games_of_chess_in_archives_and_character_sets(tmp_path, encoding):
         tar.add(tmp_path / "a.pgn.gz")
         tar.add(tmp_path / "a.pgn")
     for name, count in (("a.pgn", 1), ("a.pgn.gz", 1), ("a.zip", 1), ("a.tar.gz", 2)):
-        skipped: list[str] = []
+        skipped: list[RecordError] = []
         games = list(read_moves(tmp_path / name, skipped))
         assert [game.tags["White"] for game in games] == ["Müller", "柯洁"] * count
         assert skipped == [] and FORMAT.estimate(tmp_path / name) == 0  # there is no "[Event"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from azero.config import find
+from azero.games.archives import RecordError
 from azero.selfplay.trajectory import HostArray
 
 GROUP = 128
@@ -61,9 +62,9 @@ class RecordFormat:
 
     suffixes: tuple[str, ...]
     """Of their files, compressed ones and archives included."""
-    read: Callable[[Path, list[str]], Iterator[Any]]
-    """(file, list for a line about each game that cannot be read) -> the records; raises ValueError
-    if the file cannot be read."""
+    read: Callable[[Path, list[RecordError]], Iterator[Any]]
+    """(file, list for the errors of games that cannot be read) -> the records; raises ValueError if
+    the file cannot be read."""
     estimate: Callable[[Path], int]
     """File -> about how many games it has; 0 if it cannot be read."""
     key: Callable[[Any], bytes]

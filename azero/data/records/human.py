@@ -28,7 +28,7 @@ from azero.data.records.filters import GAMES, SPLITS, Filters, Fractions
 from azero.data.records.formats import GROUP, Record, RecordFormat, Replayed, format_of
 from azero.data.records.recorded import SLOTS, ImportTally, as_games
 from azero.data.shard import list_shards, pack_games, pack_positions
-from azero.games.archives import may_have_records
+from azero.games.archives import RecordError, may_have_records
 from azero.games.game import Game
 from azero.selfplay.trajectory import HostArray
 
@@ -187,13 +187,13 @@ def _in_pools(records: Iterable[_Keyed | None]) -> Iterator[list[_Keyed]]:
 
 def _read(path: Path, form: RecordFormat, tally: ImportTally) -> Iterator[Record]:
     """Yield the games of a file; unreadable ones are counted and named."""
-    skipped: list[str] = []
+    skipped: list[RecordError] = []
     try:
         for record in form.read(path, skipped):
             yield record
             tally.leave_out_unreadable(skipped)
     except (ValueError, MemoryError) as error:
-        skipped.append(f"{path}: {error or 'not enough memory to read it'}")
+        skipped.append(RecordError(str(path), error or "not enough memory to read it"))
     tally.leave_out_unreadable(skipped)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from azero.data.records.filters import GAMES, Filters
 from azero.data.records.formats import GROUP, Record, Replayed, format_of
 from azero.data.shard import pack_positions, row_dtype
+from azero.games.archives import RecordError
 from azero.games.game import Game
 from azero.games.go.settings import GoConfig
 from azero.games.settings import GameConfig
@@ -52,13 +53,11 @@ class ImportTally:
         if detail:
             self.unreadable.append(f"{name}: {text}")
 
-    def leave_out_unreadable(self, lines: list[str]) -> None:
-        """Count the games of `lines`, each a name, a colon and what is wrong; the list is then
-        empty."""
-        for line in lines:
-            name, _, reason = line.partition(": ")
-            self.leave_out(name, "not readable", reason)
-        lines.clear()
+    def leave_out_unreadable(self, errors: list[RecordError]) -> None:
+        """Count games and files that cannot be read; the list is then empty."""
+        for error in errors:
+            self.leave_out(error.place, "not readable", error.problem)
+        errors.clear()
 
 
 def pack_records(records: Sequence[Record], game: Game, tally: ImportTally) -> HostArray:
@@ -101,7 +100,7 @@ def pack_file(
         if isinstance(game, GoConfig)
         else Filters(game.name)  # type: ignore[arg-type]
     )
-    form, skipped, records = format_of(filters.game), list[str](), list[Record]()
+    form, skipped, records = format_of(filters.game), list[RecordError](), list[Record]()
     for record in form.read(path, skipped):
         tally.read += 1
         if reason := filters.objection(record):

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from azero.games.archives import read_texts, with_compressed, without_utf16
+from azero.games.archives import RecordError, read_texts, with_compressed, without_utf16
 from azero.games.chess.fen import complete_fen
 from azero.games.chess.san import DASHES, GLYPHS
 from azero.games.chess.text import START, board_of_fen, format_san, parse_fen, parse_san
 from azero.games.expanding import TooLargeError
-from azero.games.quoting import shorten
 
 SUFFIXES = with_compressed((".pgn",))
 """Of files of games."""
@@ -114,7 +113,7 @@ class PgnGame:
                 actions.append(action)
                 board = board.after(action)
         except ValueError as error:
-            raise ValueError(f"{place}: {shorten(error)}") from error
+            raise RecordError(place, error) from error
         return tuple(actions)
 
 
@@ -138,13 +137,13 @@ def read_games(path: str | Path) -> Iterator[PgnGame]:
     """
     for name, content, problem in read_texts(Path(path), SUFFIXES):
         if problem:
-            raise ValueError(f"{name}: {problem}")
+            raise RecordError(name, problem)
         yield from parse_games(decode(content), name)
 
 
-def read_moves(path: Path, skipped: list[str]) -> Iterator[PgnGame]:
+def read_moves(path: Path, skipped: list[RecordError]) -> Iterator[PgnGame]:
     """Yield the games of a file (see `read_games`) of any size without playing their moves;
-    `skipped` gets a line for every game, or file in an archive, that cannot be read.
+    `skipped` gets an error for every game, or file in an archive, that cannot be read.
 
     Raises:
       ValueError: the file has another suffix or cannot be read.
@@ -154,13 +153,13 @@ def read_moves(path: Path, skipped: list[str]) -> Iterator[PgnGame]:
         number, last = (number if name == last else 0), name
         try:
             if problem:
-                raise ValueError(f"{name}: {problem}")
+                raise RecordError(name, problem)
             for text in parse_texts(decode(content), name, number + 1):
                 number += 1
                 yield text
-        except ValueError as error:
+        except RecordError as error:
             number += 1
-            skipped.append(str(error))
+            skipped.append(error)
 
 
 def split_games(file: IO[bytes]) -> Iterator[bytes]:
@@ -239,13 +238,13 @@ def parse_texts(content: str, name: str, first: int = 1) -> Iterator[PgnGame]:
         match = _TOKEN.match(content, place)
         if match is None:
             line = content.count("\n", 0, place) + 1
-            raise ValueError(
-                f"{name} game {number}, line {line}: {content[place : place + 20]!r} is not PGN"
+            raise RecordError(
+                f"{name} game {number}, line {line}", f"{content[place : place + 20]!r} is not PGN"
             )
         place = match.end()
         depth += (match["open"] is not None) - (match["close"] is not None)
         if depth < 0:
-            raise ValueError(f"{name} game {number}: a variation ends that has not begun")
+            raise RecordError(f"{name} game {number}", "a variation ends that has not begun")
         if match["tag"] and moves and not depth:  # the game before has no result
             yield finish("*")
             tags, moves, number = {}, [], number + 1
@@ -260,11 +259,11 @@ def parse_texts(content: str, name: str, first: int = 1) -> Iterator[PgnGame]:
             yield finish(match["result"])
             tags, moves, number = {}, [], number + 1
     if depth:
-        raise ValueError(f"{name} game {number}: a variation does not end")
+        raise RecordError(f"{name} game {number}", "a variation does not end")
     if tags or moves:
         yield finish("*")
     elif number == first:
-        raise ValueError(f"{name}: there is no game in it")
+        raise RecordError(name, "there is no game in it")
 
 
 def _plain_result(written: str) -> str:

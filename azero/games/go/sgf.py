@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from azero.games.archives import count_in_texts, read_texts, with_compressed
+from azero.games.archives import RecordError, count_in_texts, read_texts, with_compressed
 from azero.games.go import setup
 from azero.games.go.settings import LARGEST_KOMI
 from azero.games.go.sgf_text import (
@@ -23,7 +23,6 @@ from azero.games.go.sgf_text import (
     split_games,
     unescape,
 )
-from azero.games.quoting import shorten
 
 SUFFIXES = with_compressed((".sgf",))
 """Of files of games."""
@@ -138,14 +137,14 @@ class GameRecord:
         return 0.0 if self.rewards == (0.0, 0.0) else None
 
 
-def read_games(path: str | Path, skipped: list[str] | None = None) -> Iterator[GameRecord]:
+def read_games(path: str | Path, skipped: list[RecordError] | None = None) -> Iterator[GameRecord]:
     """Yield the games of a file: .sgf or .sgf.gz (one game or a collection), .tar.gz or .zip of
     such files and of such archives.
 
     Args:
       path: the file.
-      skipped: gets a line for every game, or file in an archive, that cannot be read, with its
-        place and the reason, and reading continues; None raises at the first one.
+      skipped: gets an error for every game, or file in an archive, that cannot be read, and
+        reading continues; None raises the first one.
 
     Raises:
       ValueError: the file has another suffix or cannot be read, or a game is not valid SGF (without
@@ -155,9 +154,9 @@ def read_games(path: str | Path, skipped: list[str] | None = None) -> Iterator[G
         if not problem:
             yield from parse_games(content, name, skipped)
         elif skipped is None:
-            raise ValueError(f"{name}: {problem}")
+            raise RecordError(name, problem)
         else:
-            skipped.append(f"{name}: {problem}")
+            skipped.append(RecordError(name, problem))
 
 
 def estimate_games(path: Path) -> int:
@@ -167,7 +166,7 @@ def estimate_games(path: Path) -> int:
 
 
 def parse_games(
-    content: bytes, name: str, skipped: list[str] | None = None
+    content: bytes, name: str, skipped: list[RecordError] | None = None
 ) -> Iterator[GameRecord]:
     """Yield the games of the SGF text `content`; `name` says where it comes from, `skipped` is as
     in `read_games`.
@@ -177,7 +176,7 @@ def parse_games(
         are quoted.
     """
     games = list(split_games(decode(content)))
-    problems = [] if games else [f"{name}: no SGF data: there is no '(;' in it"]
+    problems = [] if games else [RecordError(name, "no SGF data: there is no '(;' in it")]
     for number, (text, problem) in enumerate(games, start=1):
         place = name if len(games) == 1 else f"{name} game {number}"
         try:
@@ -185,13 +184,13 @@ def parse_games(
                 raise ValueError(problem)
             record = _parse_game(text, place)
         except ValueError as error:
-            problems.append(f"{place}: {shorten(error)}")
+            problems.append(RecordError(place, error))
         else:
             yield record
         if problems and skipped is None:
             break
     if problems and skipped is None:
-        raise ValueError(problems[0])
+        raise problems[0]
     if skipped is not None:
         skipped.extend(problems)
 

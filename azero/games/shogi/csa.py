@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from azero.games.quoting import shorten
+from azero.games.archives import RecordError
 from azero.games.shogi.position import HAND_KINDS, SET_SIZES
 from azero.games.shogi.records import MoveList, Ratings, ShogiGame, read_rating, winner_of
 from azero.games.shogi.sfen import (
@@ -42,9 +42,11 @@ _COMMENT = re.compile(r"(?:^|,)\s*'")
 _MOVE = re.compile(r"([+-])(\d\d)(\d\d)([A-Z]{2})")
 
 
-def parse_games(content: str, name: str, skipped: list[str] | None = None) -> Iterator[ShogiGame]:
+def parse_games(
+    content: str, name: str, skipped: list[RecordError] | None = None
+) -> Iterator[ShogiGame]:
     """Yield the games of CSA text, which a line "/" separates; `name` says where it comes from.
-    With `skipped` their moves need not be legal, and it gets a line for every game that cannot be
+    With `skipped` their moves need not be legal, and it gets an error for every game that cannot be
     read.
 
     Raises:
@@ -59,15 +61,15 @@ def parse_games(content: str, name: str, skipped: list[str] | None = None) -> It
             number += 1
             try:
                 game = _Reader(f"{name} game {number}", line, skipped is None).read(text)
-            except ValueError as error:
+            except RecordError as error:
                 if skipped is None:
                     raise
-                skipped.append(str(error))
+                skipped.append(error)
             else:
                 yield game
         line += text.count("\n")
     if number == 0:
-        raise ValueError(f"{name}: there is no game in it")
+        raise RecordError(name, "there is no game in it")
 
 
 class _Reader:
@@ -98,9 +100,9 @@ class _Reader:
                 if comment and self.line is not None:
                     self.line.comment(comment[0])
             except ValueError as error:
-                raise ValueError(f"{self.name}, line {self.number}: {shorten(error)}") from error
+                raise RecordError(f"{self.name}, line {self.number}", error) from error
         if self.line is None:
-            raise ValueError(f"{self.name}: it does not say who moves first (a line + or -)")
+            raise RecordError(self.name, "it does not say who moves first (a line + or -)")
         return ShogiGame(
             self.name,
             self.players["+"],

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from azero.games.quoting import shorten
+from azero.games.archives import RecordError
 from azero.games.shogi import csa, ki2
 from azero.games.shogi.names import FILES, LETTERS, NUMERALS, PIECE_NAME, RANKS, destination
 from azero.games.shogi.position import HAND_KINDS
@@ -83,7 +83,9 @@ _LIKE_A_MOVE = re.compile(rf"{_SIDE}(?:[１-９同]|[1-9][{RANKS}])|.*(?:打|\([
 _COLOURS = {"先手": "black", "下手": "black", "後手": "white", "上手": "white"}
 
 
-def parse_games(content: str, name: str, skipped: list[str] | None = None) -> Iterator[ShogiGame]:
+def parse_games(
+    content: str, name: str, skipped: list[RecordError] | None = None
+) -> Iterator[ShogiGame]:
     """Yield the game of KIF text, its main line alone; `name` says where it comes from. With
     `skipped`, which is for `csa.parse_games`, its moves need not be legal.
 
@@ -100,7 +102,7 @@ def parse_games(content: str, name: str, skipped: list[str] | None = None) -> It
         if not reader.is_kif:
             raise ValueError("there is no header, diagram or move in KIF up to here")
     except ValueError as error:
-        raise ValueError(f"{reader.name}, line {reader.number}: {shorten(error)}") from error
+        raise RecordError(f"{reader.name}, line {reader.number}", error) from error
     yield ShogiGame(
         reader.name,
         reader.players["black"],

@@ -6,11 +6,11 @@ import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from azero.games.archives import read_texts, with_compressed, without_utf16
+from azero.games.archives import RecordError, read_texts, with_compressed, without_utf16
 from azero.games.shogi import csa, kif
 from azero.games.shogi.records import ShogiGame
 
-Parser = Callable[[str, str, list[str] | None], Iterator[ShogiGame]]
+Parser = Callable[[str, str, list[RecordError] | None], Iterator[ShogiGame]]
 PARSERS: dict[str, Parser] = {
     ".csa": csa.parse_games,
     ".kif": kif.parse_games,
@@ -22,11 +22,11 @@ PARSERS: dict[str, Parser] = {
 SUFFIXES = with_compressed(tuple(PARSERS))
 
 
-def read_games(path: str | Path, skipped: list[str] | None = None) -> Iterator[ShogiGame]:
+def read_games(path: str | Path, skipped: list[RecordError] | None = None) -> Iterator[ShogiGame]:
     """Yield the games of a .csa, .kif, .kifu, .ki2 or .ki2u file, in UTF-8, EUC-JP or Shift JIS
     (code page 932), or of a compressed one, or of all in a .zip or .tar.gz. With `skipped` their
-    moves need not be legal, and it gets a line for every game, or file in an archive, that cannot
-    be read.
+    moves need not be legal, and it gets an error for every game, or file in an archive, that
+    cannot be read.
 
     Raises:
       ValueError: the file has another suffix or cannot be read, or without `skipped` a game is not
@@ -35,15 +35,15 @@ def read_games(path: str | Path, skipped: list[str] | None = None) -> Iterator[S
     for name, content, problem in read_texts(Path(path), SUFFIXES):
         try:
             if problem:
-                raise ValueError(f"{name}: {problem}")
+                raise RecordError(name, problem)
             yield from _parse(name, content, skipped)
-        except ValueError as error:
+        except RecordError as error:
             if skipped is None:
                 raise
-            skipped.append(str(error))
+            skipped.append(error)
 
 
-def _parse(name: str, content: bytes, skipped: list[str] | None) -> Iterator[ShogiGame]:
+def _parse(name: str, content: bytes, skipped: list[RecordError] | None) -> Iterator[ShogiGame]:
     """Yield the games of a text.
 
     Raises:
@@ -53,7 +53,7 @@ def _parse(name: str, content: bytes, skipped: list[str] | None) -> Iterator[Sho
     try:
         text = decode(content)
     except UnicodeError as error:
-        raise ValueError(f"cannot read {name}: {error}") from error
+        raise RecordError(name, error) from error
     yield from PARSERS[f".{kind.rpartition('.')[2]}"](text, name, skipped)
 
 

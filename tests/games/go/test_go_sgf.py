@@ -13,6 +13,7 @@ import pytest
 from needs import NOT_HERE, require_module
 
 from azero.bench.rules import compare_final_board, replay
+from azero.games.archives import RecordError
 from azero.games.go.sgf import estimate_games, parse_games, read_games
 
 require_module("sgfmill")
@@ -66,14 +67,14 @@ def test_a_damaged_member_of_an_archive_is_named_and_the_others_go_on(tmp_path: 
         archive.writestr("5.zip", b"no archive")
         archive.writestr("6.sgf", SMALL)
     path.write_bytes(path.read_bytes().replace(b"CHINESE", b"CHINESF"))
-    skipped: list[str] = []
+    skipped: list[RecordError] = []
     assert [record.name for record in read_games(path, skipped)] == [
         f"{path}:{member}" for member in ("1.sgf", "3.sgf.gz", "4.zip:deep.sgf", "6.sgf")
     ]
-    assert [line.split(": ")[0] for line in skipped] == [
+    assert [error.place for error in skipped] == [
         f"{path}:2.sgf",
         f"{path}:5.zip",
-    ] and "Bad CRC-32" in skipped[0]
+    ] and "Bad CRC-32" in skipped[0].problem
     with pytest.raises(ValueError, match=r"a\.zip:2\.sgf: cannot be read: Bad CRC-32"):
         list(read_games(path))
     assert estimate_games(path) == 4 * SMALL.count(b"(;"), "variations count, too"

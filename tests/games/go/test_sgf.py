@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from needs import NOT_HERE, require_module
 
+from azero.games.archives import RecordError
 from azero.games.go.sgf import GameRecord, parse_games, parse_komi, read_games
 from azero.games.go.sgf_write import Note, format_game, format_result
 
@@ -211,10 +212,10 @@ def test_a_broken_game_is_named_and_the_others_go_on() -> None:
     content = (
         b"junk ;[ " + b"\n".join(piece for bad in broken for piece in (good, bad)) + b"\n" + good
     )
-    skipped: list[str] = []
+    skipped: list[RecordError] = []
     records = list(parse_games(content, "all", skipped))
     assert len(records) == 6 and len({record.moves for record in records}) == 1
-    assert [line.split(":")[0] for line in skipped] == [
+    assert [error.place for error in skipped] == [
         f"all game {number}" for number in (2, 4, 6, 8, 10)
     ]
     with pytest.raises(ValueError, match="all game 2:"):
@@ -222,7 +223,7 @@ def test_a_broken_game_is_named_and_the_others_go_on() -> None:
 
 
 def test_thousands_of_torn_games_take_no_time() -> None:
-    skipped: list[str] = []
+    skipped: list[RecordError] = []
     content = b"(;GM[1]SZ[5];B[aa]\n(;GM[1]SZ[5];B[bb])\n" * 3000
     assert len(list(parse_games(content, "torn", skipped))) == 3000 and len(skipped) == 3000
 
@@ -398,7 +399,7 @@ def test_every_real_game_equals_sgfmill_and_comes_back(path: Path) -> None:
 
 def check_file(path: Path) -> None:
     """Read every game, compare it with sgfmill's reading, write it and read it again."""
-    skipped: list[str] = []
+    skipped: list[RecordError] = []
     records = list(read_games(path, skipped))
     assert records and not skipped
     for record in records:

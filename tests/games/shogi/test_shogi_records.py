@@ -8,6 +8,7 @@ import re
 import pytest
 from needs import require_module
 
+from azero.games.archives import RecordError
 from azero.games.shogi import csa, ki2, kif
 from azero.games.shogi.record_files import read_games
 from azero.games.shogi.sfen import START
@@ -348,7 +349,7 @@ def test_mistakes_are_named(module, text: str, message: str) -> None:
 
 @pytest.mark.parametrize("piece", ["玉", "と", "成銀"])
 @pytest.mark.parametrize("skipped", [None, []])
-def test_only_pieces_of_a_hand_are_dropped(piece: str, skipped: list[str] | None) -> None:
+def test_only_pieces_of_a_hand_are_dropped(piece: str, skipped: list[RecordError] | None) -> None:
     with pytest.raises(ValueError, match=f"line 1: '５五{piece}打' is not a legal move"):
         list(kif.parse_games(f"1 ５五{piece}打\n", "here", skipped))
 
@@ -390,10 +391,10 @@ def test_a_game_in_ki2(tmp_path, suffix: str, encoding: str) -> None:
 
 
 def test_ki2_after_kif_is_a_line_about_the_file(tmp_path) -> None:
-    path, skipped = tmp_path / "game.kif", list[str]()
+    path, skipped = tmp_path / "game.kif", list[RecordError]()
     path.write_text("1 ７六歩(77)\n▲３四歩\n")
     assert list(read_games(path, skipped)) == []
-    assert "line 2: '▲３四歩' is in KI2, and the moves before it are in KIF" in skipped[0]
+    assert "line 2: '▲３四歩' is in KI2, and the moves before it are in KIF" in str(skipped[0])
 
 
 def with_pieces(pieces: str, side: str = "b") -> str:
