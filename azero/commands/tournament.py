@@ -9,11 +9,12 @@ from pathlib import Path
 from rich.console import Console
 
 from azero.console.terminal import make_console
-from azero.match.directory import directory_name, read_players
+from azero.match.directory import directory_name, in_one_spelling, read_players
 from azero.match.elo import EloFit
 from azero.match.matches import AbsentPlayerError, play_match
 from azero.match.request import TournamentRequest, match_of
 from azero.match.sides import match_rules, read_sides
+from azero.models.naming import normalise_name
 from azero.report.ratings import rate
 
 
@@ -78,14 +79,18 @@ def _players(request: TournamentRequest) -> dict[str, str]:
     """Return the players by name; without a name of its own a player has that of its specification.
 
     Raises:
-      ValueError: there are fewer than two, or two have one name.
+      ValueError: there are fewer than two, or two have one name, or are one player without a name.
     """
     players: dict[str, str] = {}
+    taken = set[str]()
     for text in request.players:
         found = re.match(r"([^=:?/]+)=(.+)", text)
         name, player = found.groups() if found else (text, text)
-        if directory_name(name) in map(directory_name, players):
+        spellings = [name] if found else [text, normalise_name(in_one_spelling(player))]
+        names = set(map(directory_name, spellings))
+        if names & taken:
             raise ValueError(f"two players are called {name!r}; name them: NAME=PLAYER")
+        taken |= names
         players[name] = player
     if len(players) < 2:
         raise ValueError(f"a tournament has at least two players, not {len(players)}")

@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +41,26 @@ def directory_name(*players: str) -> str:
 def seen_from(directory: Path, player: str) -> str:
     """Return a player's name with the paths in it relative to a directory: the same where both have
     been moved or copied together."""
+    return _with_paths(player, Path(), lambda path: os.path.relpath(path, directory))
+
+
+def in_one_spelling(player: str, base: Path = Path()) -> str:
+    """Return a player's name with the paths in it that are there, seen from `base`, resolved; those
+    in the working directory as seen from it."""
+    here = Path.cwd()
+
+    def spell(path: Path) -> str:
+        path = path.resolve()
+        return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+    return _with_paths(player, base, spell)
+
+
+def _with_paths(player: str, base: Path, spell: Callable[[Path], str]) -> str:
+    """Return a player's name with the paths in it that are there, seen from `base`, spelled
+    anew."""
     return "".join(
-        os.path.relpath(word, directory) if os.path.exists(word) else word
+        spell(base / word) if word and os.path.exists(base / word) else word
         for word in re.split("([:?&=])", player)
     )
 

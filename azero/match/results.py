@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from azero.data.rows import read_rows
 from azero.data.run_files import EVENTS
 from azero.match.arena import EVALUATION, row_result
-from azero.match.directory import GAMES, MATCH, read_match, read_match_games
+from azero.match.directory import GAMES, MATCH, in_one_spelling, read_match, read_match_games
 from azero.match.games import absent_player, different_games, group_results, summarise
 from azero.match.score import MatchResult, Tally
 from azero.models.naming import is_network, normalise_name
@@ -31,6 +31,9 @@ class MatchOutcome(NamedTuple):
     recorded, which then count as independent."""
     board: str | None = None
     """The game, its size and its komi; None where they are not recorded."""
+    is_named: tuple[bool, bool] = (True, True)
+    """Whether the players have names other than their commands, which are their names in
+    tournaments."""
 
 
 class NotRatedError(ValueError):
@@ -82,7 +85,7 @@ def _of_match(directory: Path) -> MatchOutcome:
             "score does not compare the players"
         )
     first, second = match["players"]
-    players = [_identity(side, match) for side in (first, second)]
+    players = [_identity(side, match, directory) for side in (first, second)]
     # Where moves are drawn, games that happen to be the same are still as many games; without that
     # they are one game.
     counts_repeats = bool(match["command"].get("temperature_moves", 1))
@@ -100,7 +103,8 @@ def _of_match(directory: Path) -> MatchOutcome:
     free = f", {handicap} free moves" if handicap else ""
     names = (first["name"], second["name"].removesuffix(free) + free)
     board = _board(match["command"].get("rules"))
-    return MatchOutcome(names, (players[0], players[1]), result, interval, groups, board)
+    is_named = (first["name"] != first["player"], names[1] != second["player"])
+    return MatchOutcome(names, (players[0], players[1]), result, interval, groups, board, is_named)
 
 
 def _board(rules: str | None) -> str | None:
@@ -134,7 +138,7 @@ def _counted(
         raise ValueError(f"{directory / MATCH} does not hold a result by colour") from error
 
 
-def _identity(side: dict[str, Any], match: dict[str, Any]) -> str:
+def _identity(side: dict[str, Any], match: dict[str, Any], directory: Path) -> str:
     """Return what identifies a player of a match: its command, its checkpoint, its clock and its
     search.
 
@@ -142,7 +146,11 @@ def _identity(side: dict[str, Any], match: dict[str, Any]) -> str:
     in many games at once; in all others it was an engine's. Without visits there is none. The
     engine's exploration is recorded since it is no longer AlphaZero's.
     """
-    words = [normalise_name(side["player"]), side["iteration"]]
+    from_there = side.get("from_here", "")  # earlier versions did not record it
+    name = in_one_spelling(from_there, directory)
+    # the players may be gone, or elsewhere
+    name = name if name != from_there else in_one_spelling(side["player"])
+    words = [normalise_name(name), side["iteration"]]
     clock = match["command"].get("clock")
     words += [f"{name} {value:g}" for name, value in (clock or {}).items() if value]
     if side.get("search") is not None:
@@ -174,7 +182,14 @@ def _of_run(directory: Path) -> list[MatchOutcome]:
 def with_clear_names(matches: Sequence[MatchOutcome]) -> list[MatchOutcome]:
     """Replace ambiguous player names by full descriptions: two levels of one program are two
     players. One that played on several boards, or with several komis, is a player on each,
-    whose name says which."""
+    whose name says which. One whose names are several spellings of its command has the first."""
+    spelled: dict[str, str] = {}
+
+    def called(match: MatchOutcome, side: int) -> str:
+        name = match.names[side]
+        return name if match.is_named[side] else spelled.setdefault(match.players[side], name)
+
+    matches = [match._replace(names=(called(match, 0), called(match, 1))) for match in matches]
     meanings, boards = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
     for match in matches:
         for name, player in zip(match.names, match.players, strict=True):

@@ -97,6 +97,7 @@ def test_what_is_no_tournament_is_named(tmp_path):
     for players, message in (
         (("a=random:tictactoe",), "at least two players, not 1"),
         (("random:tictactoe", "random:tictactoe"), "two players are called"),
+        (("go9?visits=2", "model:go9?visits=2"), "two players are called"),
     ):
         with pytest.raises(ValueError, match=message):
             play_tournament(TournamentRequest(players, out=tmp_path), QUIET)

@@ -26,18 +26,25 @@ from azero.games.go.sgf import read_games
 from azero.games.table import make
 from azero.match import batched, compiled, matches
 from azero.match.arena import evaluation_row, pair_results
-from azero.match.directory import MatchDirectory, read_match, read_match_games, read_match_result
+from azero.match.directory import (
+    MatchDirectory,
+    read_match,
+    read_match_games,
+    read_match_result,
+    seen_from,
+)
 from azero.match.elo import fit_elo
 from azero.match.games import MatchGame
 from azero.match.matches import play_match
 from azero.match.openings import read_openings
 from azero.match.request import MatchRequest
+from azero.match.results import read_results, with_clear_names
 from azero.match.score import MatchResult, Tally
 from azero.match.sides import match_rules, player_maker, read_sides, restore_side
 from azero.players.clock import Clock, TimeControl
 from azero.players.player import Position
 from azero.players.specs import CheckpointSpec, RandomNetSpec
-from azero.report.ratings import rate, read_results
+from azero.report.ratings import rate
 from azero.search.single.selection import ENGINE
 
 SCRIPT = Path(__file__).parents[1] / "players" / "scripted_go.py"
@@ -729,6 +736,38 @@ def test_a_player_given_in_two_spellings_is_rated_as_one(tmp_path: Path) -> None
         (path / "games.jsonl").write_text(json.dumps(row) + "\n")
     first, second, other = (match.players[0] for match in read_results([tmp_path]))
     assert first == second == "go9?c-visit=20&visits=4 1 4 visits gumbel" != other
+
+
+@pytest.mark.parametrize("has_name", [True, False])  # in tournaments they have none
+@pytest.mark.parametrize("knows_place", [True, False])  # former versions did not
+def test_a_path_given_in_several_spellings_is_one_player(
+    has_name: bool, knows_place: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "c" / "b").mkdir(parents=True)
+    spellings = ("checkpoint:a/b", "checkpoint:./a/b", "a/b/", f"{tmp_path}/a/b", "c/b")
+    for number, text in enumerate(spellings):
+        name = "b" if has_name else text
+        facts = [
+            {"name": name, "player": text, "iteration": 1, "visits": 4, "search": "gumbel"},
+            {"name": "other", "player": "gtp:program", "iteration": None},
+        ]
+        path = tmp_path / "matches" / str(number)
+        path.mkdir(parents=True)
+        for side in facts if knows_place else ():
+            side["from_here"] = seen_from(path, side["player"])
+        (path / "match.json").write_text(json.dumps({"command": {}, "players": facts}))
+        row = MatchGame(1, None, True, 1.0, (1,), 0, "played out").row()
+        (path / "games.jsonl").write_text(json.dumps(row) + "\n")
+    unnamed = {"checkpoint:a/b", "c/b"}
+    # whatever directory the ratings are asked for in
+    for place in [tmp_path, tmp_path / "matches"][: 1 + knows_place]:
+        monkeypatch.chdir(place)
+        prefix = "" if place == tmp_path else f"{tmp_path}/"
+        named = {f"checkpoint:{prefix}{run}/b 1 4 visits gumbel" for run in "ac"}
+        outcomes = with_clear_names(read_results([tmp_path / "matches"]))
+        assert {outcome.names[0] for outcome in outcomes} == (named if has_name else unnamed)
 
 
 def test_a_player_with_free_moves_is_another_one_whatever_its_name(tmp_path: Path) -> None:
