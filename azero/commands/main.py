@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -39,6 +39,7 @@ from azero.engines.source import Source
 from azero.experiment import NAMES, OF_STAGES, load
 from azero.match.request import LadderRequest, MatchRequest, TournamentRequest
 from azero.match.tuning.request import TuneRequest
+from azero.train.arguments import refuse_empty
 
 
 def train(
@@ -222,7 +223,10 @@ def elo(
 
     if not directories:
         raise ValueError("give at least one directory with matches: azero elo DIRECTORY ...")
-    rate(directories, dict(map(_anchor, anchor)), draws, plot, json)
+    anchors = dict(map(_anchor, anchor))
+    if len(anchors) < len(anchor):
+        raise ValueError(f"a player has several ratings in --anchor {' '.join(anchor)}")
+    rate(directories, anchors, draws, plot, json)
 
 
 def analyze(
@@ -411,6 +415,31 @@ def run_command() -> None:
         sys.exit(2)
 
 
+_SEVERAL = ("--anchor", "--opponents", "--parameter", "--rules", "--sequence")
+"""Options that have several values."""
+
+
+def _join_repeated(argv: Sequence[str]) -> list[str]:
+    """Return the words of a command with all values of an option of _SEVERAL behind the first one;
+    where it is given again, tyro takes the last values alone."""
+    options, several = [list[str]()], dict[str, list[str]]()
+    current = options[0]
+    for word in argv:
+        flag, _, value = word.partition("=")
+        if flag in _SEVERAL:
+            if flag not in several:
+                several[flag] = [flag]
+                options.append(several[flag])
+            current = several[flag]
+            current += [value] if value else []
+        else:
+            if word.startswith("--"):
+                current = list[str]()
+                options.append(current)
+            current.append(word)
+    return [word for option in options for word in option]
+
+
 def call_command() -> None:
     """Call the command that the command line names with its flags."""
     if sys.argv[1:2] == ["train"] and len(sys.argv) > 2 and not sys.argv[2].startswith("-"):
@@ -423,6 +452,10 @@ def call_command() -> None:
         # With one command's parser alone a misspelt flag is compared with that command's flags,
         # not with those of all.
         commands = {name: COMMANDS[name] for name in sys.argv[1:2] if name in COMMANDS} or COMMANDS
+        refuse_empty(sys.argv)
         tyro.extras.subcommand_cli_from_dict(
-            commands, prog="azero", description="AlphaGo, AlphaGo Zero and AlphaZero in JAX"
+            commands,
+            prog="azero",
+            description="AlphaGo, AlphaGo Zero and AlphaZero in JAX",
+            args=_join_repeated(sys.argv[1:]),
         )

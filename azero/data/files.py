@@ -56,6 +56,9 @@ class DamagedFileError(ValueError):
 def describe_system_error(error: OSError) -> str:
     """Return an operating system error as one line: where, what, and what to do."""
     where = f"{error.filename}: " if error.filename else ""
+    if error.errno == errno.EEXIST and os.path.islink(error.filename or ""):
+        leads_to = f"it is a link to {os.path.realpath(error.filename)}, where no directory is"
+        return f"{where}{leads_to}; make it, or use another name"
     advice = _ADVICE.get(error.errno or 0, "")
     return f"{where}{error.strerror or error}{f'; {advice}' if advice else ''}"
 

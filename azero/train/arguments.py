@@ -141,11 +141,10 @@ def parse_flags(default: A, name: str, title: str, argv: Sequence[str]) -> A:
     """Return `default` with the flags in `argv` of experiment `name`, and a working directory.
 
     Raises:
-      ValueError: the working directory is a bucket, or empty, which tyro would take for the current
-        directory. (A wrong flag ends the process with an error.)
+      ValueError: the working directory is a bucket, or empty. (A wrong flag ends the process with
+        an error.)
     """
-    if find_flag(argv, "--workdir") == "":
-        raise ValueError("--workdir is empty: give a directory, or leave it out for runs/" + name)
+    refuse_empty(argv)
     arguments = tyro.cli(
         type(default),
         prog=f"python -m azero.experiments.{name}",
@@ -181,6 +180,14 @@ def under_overlays(settings: C, argv: Sequence[str]) -> C:
     for path in find_flags(argv, "--config"):
         settings = load_overlay(Path(path), settings)
     return settings
+
+
+def refuse_empty(argv: Sequence[str]) -> None:
+    """Raise ValueError if a directory is given as "", as by an unset variable: tyro would take it
+    for the current directory."""
+    for flag in ("--workdir", "--out"):
+        if find_flag(argv, flag) == "":
+            raise ValueError(f"{flag} is empty; give it a name, or leave it out for the default")
 
 
 def find_flag(argv: Sequence[str], flag: str) -> str | None:
