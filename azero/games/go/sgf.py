@@ -39,7 +39,14 @@ _WIN = re.compile(r"(B|W)(?:LACK|HITE)?(?: ?[+＋] ?| WINS?\b(?: BY\b)? ?)(.*)")
 _RESIGNED = re.compile(r"(B|W)(?:LACK|HITE)? RESIGN(?:S|ED)?")
 """A result that names the loser."""
 _KOMI = re.compile(
-    r"([+-]?)(\d+(?:[.,]\d*)?|[.,]\d+)\s*(?:([目点子])(半)?|points?)?", re.IGNORECASE
+    r"([+-]?)(\d+(?:[.,]\d*)?|[.,]\d+)(?:(?:又|\s)\s*(\d)/([24]))?\s*"
+    r"(?:([目点子집호])\s*([半반])?|points?|pts?\.?|moku)?",
+    re.IGNORECASE,
+)
+"""A komi: 6.5, 6目半, 3又3/4子 (MultiGo)."""
+_HANDICAP = re.compile(r"(\d{1,4})(?:\.0*)?\s*(?:[子目点점]|stones?)?", re.IGNORECASE)
+_DIGITS = str.maketrans(
+    {numeral: str(digit) for digit, numeral in enumerate("〇一二三四五六七八九")}
 )
 _NUMBER = re.compile(r"\d+(?:\.\d*)?|\.\d+")
 _DRAWS = ("0", "DRAW", "JIGO", "和", "和棋", "和局", "平局", "持碁", "持棋", "ジゴ", "무승부", "빅")
@@ -201,14 +208,15 @@ def parse_komi(text: str) -> float | None:
 
     A multiple of 25 above 100 is in hundredths (the Fox server: 650 is 6.5). Quarters are Chinese
     counting, in which one stone is two points: 3.75, or 375, is 7.5. A unit may follow: points (目,
-    点), with a half (6目半), or stones (子).
+    点, 집), with a half (6目半), or stones (子); the number may have a fraction (3又3/4子).
     """
-    match = _KOMI.fullmatch(unicodedata.normalize("NFKC", text).strip())
+    match = _KOMI.fullmatch(_with_digits(text))
     if match is None:
         return None
-    sign, number, unit, half = match.groups()
-    komi = float(f"{sign}{number.replace(',', '.')}")
-    komi = 2 * komi if unit == "子" else komi + (float(f"{sign}0.5") if half else 0.0)
+    sign, number, part, of, unit, half = match.groups()
+    komi = float(number.replace(",", ".")) + (int(part) / int(of) if part else 0.0)
+    komi = (komi + (0.5 if half else 0.0)) * (-1 if sign == "-" else 1)
+    komi = 2 * komi if unit == "子" else komi
     komi = komi / 100 if abs(komi) > MOST_POINTS_OF_KOMI and komi % 25 == 0 else komi
     komi = 2 * komi if (4 * komi) % 2 == 1 else komi
     return komi if abs(komi) <= LARGEST_KOMI else None
@@ -226,14 +234,12 @@ def _parse_game(text: str, name: str) -> GameRecord:
     if plain:
         moves += [(int(colour == "W"), _action(point, shape)) for colour, point in plain[1]]
         comments += [""] * len(plain[1])
-    handicap = _text(root, "HA").strip()
-    if (
-        handicap.isdecimal()
-        and int(handicap) >= 2
-        and not black
-        and (not moves or moves[0][0] == 1)
-    ):
-        black = tuple(setup.handicap_points(int(handicap), shape))
+    handicap = _parse_handicap(text := _text(root, "HA"))
+    if not black and (not moves or moves[0][0] == 1):
+        if handicap is None and moves:
+            raise ValueError(f"HA[{text}] is no number of stones, and none are on the board")
+        if handicap is not None and handicap >= 2:
+            black = tuple(setup.handicap_points(handicap, shape))
     if to_play is None:
         to_play = moves[0][0] if moves else int(bool(black) and not white)
     record = GameRecord(
@@ -248,9 +254,7 @@ def _parse_game(text: str, name: str) -> GameRecord:
         rules=_text(root, "RU"),
         players=(_text(root, "PB"), _text(root, "PW")),
         ranks=(_text(root, "BR"), _text(root, "WR")),
-        stated_handicap=int(handicap)
-        if handicap.isdecimal() and int(handicap) >= 2 and int(handicap) != len(black)
-        else 0,
+        stated_handicap=handicap if handicap and handicap not in (1, len(black)) else 0,
         date=_text(root, "DT"),
         others=tuple((name, _text(root, name)) for name in KEPT if name in root),
         comments=tuple(comments) if any(comments) else (),
@@ -268,6 +272,18 @@ def _without_impossible_komi(record: GameRecord) -> GameRecord:
     if record.komi == 0 and record.margin is not None and record.margin % 1:
         return dataclasses.replace(record, komi=None)
     return record
+
+
+def _parse_handicap(text: str) -> int | None:
+    """Return the stones of HA, 0 where it is empty; None if it is not a number, with or without a
+    unit."""
+    match = _HANDICAP.fullmatch(_with_digits(text) or "0")
+    return int(match.group(1)) if match else None
+
+
+def _with_digits(text: str) -> str:
+    """Return a number in full-width or Chinese digits in ours."""
+    return unicodedata.normalize("NFKC", text).translate(_DIGITS).strip()
 
 
 def _parse_size(root: Node) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -120,10 +121,43 @@ def test_rectangular_boards() -> None:
         ("-5目半", -5.5),
         ("3.75子", 7.5),
         ("7 points", 7.0),
+        ("6.5 pts", 6.5),
+        ("六目半", 6.5),
+        ("6집 반", 6.5),
+        ("3又3/4子", 7.5),  # MultiGo
+        ("三又3/4子", 7.5),
+        ("-2 3/4子", -5.5),
+        ("3子半", 7.0),
     ],
 )
 def test_komi_as_servers_write_it(text: str, points: float) -> None:
     assert parse_komi(text) == points
+
+
+@pytest.mark.parametrize(
+    ("text", "stones"),
+    [
+        ("2 stones", 2),
+        ("二子", 2),
+        ("３目", 3),
+        ("4점", 4),
+        ("2.0", 2),
+        ("0", 0),
+        ("", 0),
+        ("1", 0),
+    ],
+)
+def test_handicap_stones_as_programs_write_them(text: str, stones: int) -> None:
+    record = parse(f"(;SZ[19]HA[{text}];W[cc])")
+    assert record.handicap == len(record.black_points) == stones
+
+
+def test_a_handicap_that_is_no_number_is_an_error_where_its_stones_are_missing() -> None:
+    for text in ("two", "-2", "?"):
+        with pytest.raises(ValueError, match=rf"HA\[{re.escape(text)}\] is no number of stones"):
+            parse(f"(;SZ[19]HA[{text}];W[cc])")
+        for rest in ("AB[dd];W[cc]", ";B[cc]", ""):
+            assert parse(f"(;SZ[19]HA[{text}]{rest})").stated_handicap == 0
 
 
 def test_a_komi_that_cannot_be_is_none() -> None:
