@@ -146,7 +146,8 @@ class _Board:
         """Begin a file in `directory`; TensorBoard ignores what earlier files have from
         `purge_step` on."""
         directory.mkdir(parents=True, exist_ok=True)
-        name = f"events.out.tfevents.{int(time.time())}.{socket.gethostname()}"
+        # Their names sort by time; several starts may be in one second.
+        name = f"events.out.tfevents.{time.time():.6f}.{socket.gethostname()}"
         self._file = RecordWriter(str(directory / name))
         self._add(Event(wall_time=time.time(), file_version="brain.Event:2"))
         if purge_step is not None:
