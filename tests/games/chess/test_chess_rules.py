@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+import chess
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -249,7 +250,10 @@ def test_fifty_moves_and_a_mate_with_the_last_of_them() -> None:
     assert ending(play("7k/8/6K1/8/8/8/R7/8 w - - 99 80", "Ra8#")) == "checkmate"
     assert ending(play("7k/p7/8/8/8/8/R7/K7 w - - 99 80", "Rxa7")) == ""
     assert ending(play("7k/p7/8/8/8/8/R7/K7 b - - 99 80", "a5")) == ""
-    assert ending(GAME.from_fen("7k/8/8/8/8/8/R7/K7 w - - 100 80")) == "fifty moves"
+    for clock in (100, 127, 128, 150, 255, 4096):
+        fen = f"7k/8/8/8/8/8/R7/K7 w - - {clock} 200"
+        assert ending(GAME.from_fen(fen)) == "fifty moves"
+        assert chess.Board(fen).outcome(claim_draw=True) is not None
 
 
 def test_the_third_occurrence_ends_the_game() -> None:
