@@ -5,6 +5,7 @@ from azero.checkpoint.reading import (
     CheckpointRow,
     export_network,
     list_checkpoints,
+    load_network,
     load_settings,
     load_variables,
 )
@@ -17,6 +18,7 @@ __all__ = [
     "Restored",
     "export_network",
     "list_checkpoints",
+    "load_network",
     "load_settings",
     "load_variables",
 ]

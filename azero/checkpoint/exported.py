@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
+from azero.checkpoint import store
 from azero.checkpoint.record import CheckpointError, DamagedCheckpointError
 from azero.config import to_dict
 from azero.data.files import DamagedFileError, read_arrays, read_header, write_arrays
@@ -39,8 +40,13 @@ def write_exported(
     filters and matrices are written as float16.
 
     Raises:
+      CheckpointError: `directory` is that of a run, whose checkpoints nobody would find behind the
+        file.
       StorageError: it cannot be written.
     """
+    if store.list_iterations(store.root_directory(directory)):
+        problem = f"{directory} has the checkpoints of a run, which the file would stand in for"
+        raise CheckpointError(f"{problem}; give another directory, such as {directory / 'network'}")
     directory.mkdir(parents=True, exist_ok=True)
     path = exported_path(directory)
     facts = {"kind": "network", "schema": EXPORTED_SCHEMA, "iteration": iteration}

@@ -61,6 +61,12 @@ def list_checkpoints(workdir: Path) -> list[CheckpointRow]:
 
 
 def load_variables(workdir: Path, iteration: int | None = None) -> tuple[PyTree, Config]:
+    """Return the variables and the settings of `load_network`."""
+    variables, _, config = load_network(workdir, iteration)
+    return variables, config
+
+
+def load_network(workdir: Path, iteration: int | None = None) -> tuple[PyTree, int, Config]:
     """Return the player of a checkpoint, digests verified: the one that passed the gate, or without
     a gate the newest.
 
@@ -70,24 +76,25 @@ def load_variables(workdir: Path, iteration: int | None = None) -> tuple[PyTree,
         logged as warnings.
 
     Returns:
-      (network variables {"params": ..., "batch_stats": ...} as numpy arrays, settings of its run
-      with `network.convolution` "auto": a run keeps that of the machine where it began, and its
-      network may be used on another one).
+      (network variables {"params": ..., "batch_stats": ...} as numpy arrays, the checkpoint's
+      iteration, settings of its run with `network.convolution` "auto": a run keeps that of the
+      machine where it began, and its network may be used on another one).
 
     Raises:
       CheckpointError: there is no such checkpoint, or it is damaged; those there are, are named.
     """
     if _is_exported(workdir, iteration):
         variables, config = read_exported(workdir)
+        found, _ = read_exported_settings(workdir)
     else:
-        variables, config = _newest_whole(workdir, iteration, _load)
-    return variables, _for_any_machine(config)
+        variables, found, config = _newest_whole(workdir, iteration, _load)
+    return variables, found, _for_any_machine(config)
 
 
 def load_settings(workdir: Path, iteration: int | None = None) -> tuple[int, Config]:
-    """Return which checkpoint `load_variables` would load, and the settings that it would return.
+    """Return the iteration and the settings of `load_network`.
 
-    The arrays are not read.
+    The arrays are not read, so that one whose arrays are damaged is not passed over.
 
     Raises:
       CheckpointError: there is no such checkpoint, or its record is damaged; those there are, are
@@ -118,12 +125,7 @@ def export_network(
         whose checkpoints nobody would find behind the file.
       StorageError: the file cannot be written.
     """
-    iteration, _ = load_settings(workdir, iteration)
-    if store.list_iterations(store.root_directory(directory)):
-        problem = f"{directory} has the checkpoints of a run, which the file would stand in for"
-        raise CheckpointError(f"{problem}; give another directory, such as {directory / 'network'}")
-    variables, config = load_variables(workdir, iteration)
-    return write_exported(directory, variables, iteration, config, half)
+    return write_exported(directory, *load_network(workdir, iteration), half)
 
 
 def _for_any_machine(config: Config) -> Config:
@@ -182,7 +184,7 @@ def _newest_whole(workdir: Path, iteration: int | None, load: Callable[[Path, in
     raise CheckpointError(f"no checkpoint in {root} is complete; it has {listed}")
 
 
-def _load(root: Path, iteration: int) -> tuple[PyTree, Config]:
+def _load(root: Path, iteration: int) -> tuple[PyTree, int, Config]:
     record = orbax_io.read_record(root, iteration)
     leaves = record["leaves"]
     part = "best" if "best" in leaves else "train"
@@ -195,9 +197,8 @@ def _load(root: Path, iteration: int) -> tuple[PyTree, Config]:
         for path, array in arrays.items()
         if path.startswith(f"{place}/")
     }
-    return unflatten_dict(named, sep="/"), from_dict(
-        record["config"], source=f"checkpoint {iteration}"
-    )
+    config = from_dict(record["config"], source=f"checkpoint {iteration}")
+    return unflatten_dict(named, sep="/"), iteration, config
 
 
 def _seconds_since(saved_at: float) -> float:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from azero.checkpoint import export_network, load_variables
+from azero.checkpoint import load_network
+from azero.checkpoint.exported import write_exported
 from azero.interop.leela import write_leela
 from azero.interop.onnx_file import write_onnx
 from azero.train.saving import print_checkpoints
@@ -15,7 +16,7 @@ def export_checkpoint(
     workdir: Path, targets: Mapping[str, Path | None], iteration: int | None, half: bool = False
 ) -> None:
     """Write the network of a checkpoint to every target, by format ("" is ours), and print the
-    files; without a target print the list of checkpoints. `half` is that of `export_network`.
+    files; without a target print the list of checkpoints. `half` is that of `write_exported`.
 
     Raises:
       CheckpointError: there is no such checkpoint, or it is damaged.
@@ -32,11 +33,10 @@ def export_checkpoint(
             )
         print_checkpoints(workdir)
         return
+    # once, so that all files have one network while the run goes on
+    variables, found, config = load_network(workdir, iteration)
     if (directory := wanted.pop("", None)) is not None:
-        print(export_network(workdir, directory, iteration, half))
-    if not wanted:
-        return
-    variables, config = load_variables(workdir, iteration)
+        print(write_exported(directory, variables, found, config, half))
     for kind, path in wanted.items():
         _WRITERS[kind](path, variables, config)
         print(path)

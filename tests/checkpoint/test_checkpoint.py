@@ -28,6 +28,7 @@ from azero.checkpoint import (
 )
 from azero.checkpoint.exported import exported_path, write_exported
 from azero.checkpoint.record import settings_changes
+from azero.commands import export
 from azero.config import to_dict
 from azero.mesh import batch_sharded, make_mesh, replicated
 from azero.settings import Config, from_dict
@@ -420,6 +421,34 @@ def test_load_variables_passes_over_damage(
     assert "checkpoint 2 is damaged" in caplog.text
     with pytest.raises(CheckpointError, match="record"):
         load_variables(tmp_path, iteration=2)
+
+
+def test_files_of_a_network_pass_over_damage_and_are_of_one_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, out = tmp_path / "run", tmp_path / "out"
+    save(run, 1, 2)
+    flip(largest_file(run / "checkpoints" / "steps" / "2" / "best"))
+    assert load_settings(run)[0] == 2, "only the arrays are damaged"
+    export_network(run, out)
+    assert load_settings(out)[0] == 1
+    assert_same(load_variables(out)[0], make_state(1, seed=1)["best"])
+    written = []
+
+    def write(path: Path, variables: Any, config: Config) -> None:
+        written.append(variables)
+
+    def write_and_save(*arguments: Any) -> Path:
+        save(run, 3)  # as a run that goes on
+        return write_exported(*arguments)
+
+    monkeypatch.setattr(export, "write_exported", write_and_save)
+    monkeypatch.setitem(export._WRITERS, "onnx", write)
+    monkeypatch.setitem(export._WRITERS, "leela", write)
+    targets = {"": tmp_path / "again", "leela": tmp_path / "a", "onnx": tmp_path / "b"}
+    export.export_checkpoint(run, targets, None)
+    for variables in (load_variables(tmp_path / "again")[0], *written):
+        assert_same(variables, make_state(1, seed=1)["best"])
 
 
 def test_load_variables_while_the_run_replaces_its_only_checkpoint(
