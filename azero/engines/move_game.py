@@ -3,7 +3,6 @@ search."""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Sequence
 
@@ -22,8 +21,8 @@ class MoveGame:
     known one ends."""
 
     def __init__(self, game: Game, make_thinker: MakeThinker) -> None:
-        """Begin at the start of `game`, which has a notation; nothing is compiled before the
-        session is asked for."""
+        """Begin at the start of `game`, which has a notation; JAX is not used before the session is
+        asked for."""
         self.game = game
         self.notation = NOTATIONS[game.name]
         self._make_thinker = make_thinker
@@ -32,7 +31,7 @@ class MoveGame:
 
     @functools.cached_property
     def session(self) -> Session:
-        """The session; the rules are compiled when it is first asked for."""
+        """The session, made when it is first asked for."""
         return Session(self.game, self._make_thinker)
 
     @property
@@ -41,10 +40,7 @@ class MoveGame:
         return self.session.position
 
     def begin_to_prepare(self) -> None:
-        """Compile what positions need; compile the rest in the background."""
-        # A game that is over is looked at once more, by a program of its own: mates come late in a
-        # game, with little time left.
-        as_unfinished(dataclasses.replace(self.position, is_over=True))
+        """Compile what moves need; compile the rest in the background."""
         self.position.play(int(np.argmax(self.position.legal)))
         self.session.begin_to_prepare()
 

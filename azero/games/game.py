@@ -120,7 +120,16 @@ class Facts(NamedTuple):
 
 
 @runtime_checkable
-class PlayedOnHost(Protocol):
+class SeenOnHost(Protocol):
+    """The method of a game whose positions can be looked at without a compiled program."""
+
+    def host_facts(self, state: PyTree) -> Facts:
+        """Return who is to move, whether the game is over, the rewards and the legal moves."""
+        ...
+
+
+@runtime_checkable
+class PlayedOnHost(SeenOnHost, Protocol):
     """The methods of a game that can also be played on the host, without a compiled program. States
     are those of `Game`, as NumPy arrays."""
 
@@ -130,10 +139,6 @@ class PlayedOnHost(Protocol):
 
     def host_step(self, state: PyTree, action: int) -> PyTree:
         """Return the state after a legal action."""
-        ...
-
-    def host_facts(self, state: PyTree) -> Facts:
-        """Return who is to move, whether the game is over, the rewards and the legal moves."""
         ...
 
 

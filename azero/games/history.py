@@ -12,7 +12,9 @@ from typing import ClassVar, Protocol, Self
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from azero.games.game import Facts
 from azero.games.symmetry import IdentityOnly
 from azero.types import Array, PyTree
 
@@ -39,6 +41,7 @@ class WithHistory(IdentityOnly, abc.ABC):
 
     max_moves: int
     history: int
+    num_actions: ClassVar[int]
     num_frames: ClassVar[int] = NUM_FRAMES
     board_shape: ClassVar[tuple[int, int]]
     REVERSED_AXES: ClassVar[tuple[int, ...]] = (0, 1)
@@ -91,6 +94,10 @@ class WithHistory(IdentityOnly, abc.ABC):
     def to_play(self, state: PyTree) -> Array:
         """Return int32[]: 0 for the first mover of the game, 1 for the second."""
 
+    @abc.abstractmethod
+    def rewards(self, state: PyTree) -> Array:
+        """Return float32[2], the results of the first and the second mover; zero until the end."""
+
     @property
     def num_planes(self) -> int:
         """Planes that a network sees."""
@@ -116,6 +123,16 @@ class WithHistory(IdentityOnly, abc.ABC):
     def observe_frames(self, frames: Array, to_play: Array) -> Array:
         """Return the planes float32[H, W, C] of frames uint32[8, F], newest first."""
         return self.ENCODING.planes_from_frames(frames[: self.history], to_play)
+
+    def host_facts(self, state: PyTree) -> Facts:
+        """Host side: return who is to move, whether the game is over, the rewards and the legal
+        moves, without a compiled program."""
+        is_over = bool(self.is_terminal(state))
+        legal = np.full(self.num_actions, is_over)
+        if not is_over:
+            legal[list(self.TEXT.board_of_state(state).actions)] = True
+        first, second = np.asarray(self.rewards(state)).tolist() if is_over else (0.0, 0.0)
+        return Facts(int(self.to_play(state)), is_over, (first, second), legal)
 
     def seen_by_other(self, policy: Array) -> Array:
         """Return a policy [A] over one side's moves with every move on the square where the other

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azero.games.game import Game, PlayedOnHost, ReadsMoves
+from azero.games.game import Game, PlayedOnHost, ReadsMoves, SeenOnHost
 from azero.games.go.rule_names import Rules, read_rules
 from azero.games.go.rules import Go
 from azero.games.go.sgf import GameRecord, parse_games, read_games
@@ -253,7 +253,7 @@ def _compiled(
     hashable_game: Hashable,
 ) -> tuple[Callable[[], Any], Callable[[PyTree, int], Any], Callable[[PyTree], Any]]:
     """Return `game`'s start, step and look at a state, each returning the state and the facts of a
-    Position: compiled, unless the host can play it."""
+    Position: compiled, unless the host can do it."""
     game = cast(Game, hashable_game)
 
     if isinstance(game, PlayedOnHost):
@@ -271,6 +271,12 @@ def _compiled(
     advance = jax.jit(
         lambda state, action: describe(game.step(state, jnp.asarray(action, jnp.int32)))
     )
+    if isinstance(game, SeenOnHost):
+
+        def look(state: PyTree) -> tuple[Any, ...]:
+            return state, *game.host_facts(jax.device_get(state))
+
+        return lambda: look(game.init()), advance, look
     return jax.jit(lambda: describe(game.init())), advance, jax.jit(describe)
 
 

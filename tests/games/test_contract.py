@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from azero.games.contract import check_contract, check_games
+from azero.games.game import SeenOnHost
 from azero.games.settings import GameConfig
 from azero.games.table import make
 
@@ -227,6 +228,18 @@ def test_players_alternate_and_somebody_may_always_move(run: Run) -> None:
     assert (to_play[1:] == 1 - to_play[:-1])[~over[:-1]].all()
     assert masks.any(axis=-1).all()
     assert masks[~over].sum(axis=-1).max() <= run.game.max_legal_actions <= run.game.num_actions
+
+
+def test_the_host_sees_what_the_compiled_programs_see(run: Run) -> None:
+    if not isinstance(run.game, SeenOnHost):
+        pytest.skip("its positions are looked at by a compiled program")
+    verbs = ("to_play", "is_terminal", "rewards", "legal_action_mask")
+    every = [run.every(verb)[:, 0] for verb in verbs]
+    over = int(np.argmax(every[1]))
+    for ply in {*range(0, over, 1 + over // 40), over}:
+        found = run.game.host_facts(jax.tree.map(lambda a, n=ply: a[n, 0], run.states))
+        for known, fact in zip(every, found, strict=True):
+            np.testing.assert_array_equal(fact, known[ply])
 
 
 def test_rewards_are_zero_sum_and_come_at_the_end(run: Run) -> None:

@@ -120,7 +120,8 @@ class WebGame:
         if ply >= self.network.limits.moves:
             raise ValueError(f"a game has at most {self.network.limits.moves:,} moves here")
         turn = self._turn(position, position.to_play, action)
-        self.adapter.play(position.to_play, action)
+        with self.network.rules_lock:
+            self.adapter.play(position.to_play, action)
         if [kept[:2] for kept in self.line[ply : ply + 1]] != [turn[:2]]:
             self.line[ply:] = [turn]
             self.stated_result = ""

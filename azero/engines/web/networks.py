@@ -82,8 +82,8 @@ class Network:
         """Take a player of `game`, which says its board; nothing is loaded before `begin`."""
         self.spec, self.config, self.game, self.limits = spec, config, game, limits
         self.search_lock = FairLock()
-        self.setting_up = threading.Lock()
-        """Held while a game begins: the first one compiles the rules."""
+        self.rules_lock = threading.Lock()
+        """Held while moves are played: the first one compiles the rules."""
         self._warm: TreePlayer | None = None
         """The player whose programs are all compiled."""
         self._loading: Background[TreePlayer] | None = None
@@ -100,7 +100,7 @@ class Network:
     def _load(self, give: Callable[[TreePlayer], None]) -> None:
         with self._lock:
             loading = self._loading
-        with self.setting_up:
+        with self.rules_lock:
             position = Position.start(self.game)
             position.play(int(np.argmax(position.legal)))
         player = load_any_thinker(self.spec, rules_of(self.game))

@@ -232,13 +232,12 @@ class Service:
         """
         network = self.network(wanted)
         network.begin()
-        with network.setting_up:
-            if network.game.name == "go":
-                game = WebGame(
-                    wanted.network, network, GoAdapter(network, wanted.komi, wanted.handicap)
-                )
-            else:
-                game = WebGame(wanted.network, network, SquaresAdapter(network, wanted.start))
+        if network.game.name == "go":
+            game = WebGame(
+                wanted.network, network, GoAdapter(network, wanted.komi, wanted.handicap)
+            )
+        else:
+            game = WebGame(wanted.network, network, SquaresAdapter(network, wanted.start))
         game.note = _komi_note(network, wanted.komi)
         return self._keep(game)
 
@@ -256,7 +255,7 @@ class Service:
         ):
             if (network := self._fitting(offer, choice, record)) is not None:
                 network.begin()
-                with network.setting_up:
+                with network.rules_lock:
                     board = open_record(network, record)
                     game = WebGame(choice.network, network, board, record.comments)
                 game.players, game.stated_result = record.players, record.result

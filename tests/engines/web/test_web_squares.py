@@ -14,6 +14,7 @@ from azero.engines.web.networks import Network
 from azero.engines.web.records import open_record, read_record
 from azero.engines.web.service import NewGame, Service
 from azero.engines.web.squares_adapter import SquaresAdapter
+from azero.games.position import _compiled
 from azero.games.shogi.csa import format_csa
 from azero.games.table import make
 from azero.players.specs import parse_player, resolve
@@ -60,6 +61,15 @@ def test_a_game_of_tictactoe_against_the_network() -> None:
         assert visitor.game["saves"] == "" and visitor.game["legal"] == "0" * 9
         answer = visitor.http.get(f"/api/games/{visitor.game['id']}/record")
         assert answer.json() == {"error": "there is no file format for games of tictactoe"}
+
+
+def test_the_first_position_is_there_before_the_rules_are_compiled() -> None:
+    service = Service(["random-net:chess?blocks=1&filters=4"], WebLimits(moves=599))
+    network = service.network(NewGame("0"))
+    with network.rules_lock:
+        shown = service.new_game(NewGame("0")).describe()
+        _, advance, _ = _compiled(network.game)
+        assert len(shown["moves_by_squares"]) == 20 and advance._cache_size() == 0
 
 
 def test_legal_moves_are_those_of_the_position_by_their_squares(chess_network) -> None:

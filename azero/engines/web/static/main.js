@@ -185,6 +185,7 @@ function showTurn() {
 async function change(what, fields, answers = false) {
   if (state.isBusy) return;
   stopSearch();
+  if (network().state === "compiling") say("Preparing the rules …");
   const game = await attempt(() => post(`/api/games/${state.game.id}/${what}`, fields));
   if (game) {
     showGame(game);
@@ -267,7 +268,10 @@ async function search(kind, path, fields) {
 }
 
 function receive(what, data) {
-  if (what === "status") showStatus(data.state, data.state === "compiling" ? "compiling" : "waiting for its turn");
+  if (what === "status") {
+    showStatus(data.state, data.state === "compiling" ? "compiling" : "waiting for its turn");
+    if (data.state === "compiling" && state.searchKind === "play") say("The network is being compiled, which takes longer the first time; then it plays.");
+  }
   else if (what === "analysis") receiveAnalysis(data);
   else if (what === "game") { state.searchKind = null; showGame(data); }
   else if (what === "move") receiveMove(data);
