@@ -95,7 +95,11 @@ def test_another_komi_changes_the_lead_by_its_points(go7):
 def test_a_finished_game_has_its_result():
     model = azero.load("tictactoe")
     end = azero.Position.from_moves(model.game, "a1 b1 a2 b2 a3")
-    assert end.is_over and end.legal_moves() == [] and str(end).endswith("the game is over: X wins")
+    assert (
+        end.is_over
+        and end.legal_moves() == []
+        and str(end).endswith("the game is over: X wins (three in a row)")
+    )
     assert model.evaluate(end) == azero.Evaluation({}, -1.0), "O, to move, has lost"
     result = model.search(end, visits=5)
     assert result.moves == () and result.value == -1.0

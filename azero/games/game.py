@@ -129,6 +129,15 @@ class SeenOnHost(Protocol):
 
 
 @runtime_checkable
+class NamesEndings(Protocol):
+    """The method of a game that ends in several ways."""
+
+    def ending(self, state: PyTree) -> str:
+        """Host side: return how a game that is over ended: checkmate, stalemate, move limit."""
+        ...
+
+
+@runtime_checkable
 class PlayedOnHost(SeenOnHost, Protocol):
     """The methods of a game that can also be played on the host, without a compiled program. States
     are those of `Game`, as NumPy arrays."""

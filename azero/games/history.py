@@ -52,6 +52,8 @@ class WithHistory(IdentityOnly, abc.ABC):
     """fen or sfen; the field of this name is the start position."""
     ENCODING: ClassVar[Encoding]
     TEXT: ClassVar[ModuleType]
+    ENDINGS: ClassVar[tuple[str, ...]]
+    """How a game ended, by a state's `ending`."""
 
     def __post_init__(self) -> None:
         """Check the options.
@@ -123,6 +125,10 @@ class WithHistory(IdentityOnly, abc.ABC):
     def observe_frames(self, frames: Array, to_play: Array) -> Array:
         """Return the planes float32[H, W, C] of frames uint32[8, F], newest first."""
         return self.ENCODING.planes_from_frames(frames[: self.history], to_play)
+
+    def ending(self, state: PyTree) -> str:
+        """Host side: return how a game that is over ended."""
+        return self.ENDINGS[int(state.ending)]
 
     def host_facts(self, state: PyTree) -> Facts:
         """Host side: return who is to move, whether the game is over, the rewards and the legal

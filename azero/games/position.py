@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azero.games.game import Game, PlayedOnHost, ReadsMoves, SeenOnHost
+from azero.games.game import Game, NamesEndings, PlayedOnHost, ReadsMoves, SeenOnHost
 from azero.games.go.rule_names import Rules, read_rules
 from azero.games.go.rules import Go
 from azero.games.go.sgf import GameRecord, parse_games, read_games
@@ -171,6 +171,13 @@ class Position:
         """The name of the side to move: Black, White, X ..."""
         return side_names(self.game)[self.to_play]
 
+    @property
+    def ending(self) -> str:
+        """How the game ended: checkmate, stalemate, move limit. Empty while it goes on, and where
+        the rules do not say."""
+        is_named = self.is_over and isinstance(self.game, NamesEndings)
+        return cast(NamesEndings, self.game).ending(self.state) if is_named else ""
+
     def __str__(self) -> str:
         board = self.game.format_board(self.state)
         if not self.is_over:
@@ -178,7 +185,8 @@ class Position:
         first, second = side_names(self.game)
         winner = first if self.rewards[0] > self.rewards[1] else second
         drawn = self.rewards[0] == self.rewards[1]
-        return f"{board}\nthe game is over: {'a draw' if drawn else f'{winner} wins'}"
+        result = "a draw" if drawn else f"{winner} wins"
+        return f"{board}\nthe game is over: {result}{f' ({self.ending})' if self.ending else ''}"
 
     def action_name(self, action: int) -> str:
         """Return the move as people write it."""

@@ -11,13 +11,11 @@ from types import ModuleType
 from typing import Any, cast
 
 import jax.numpy as jnp
-import numpy as np
 
 from azero.games.chess import text as chess_text
 from azero.games.chess.rules import Chess
 from azero.games.minichess import text as minichess_text
 from azero.games.shogi import text as shogi_text
-from azero.games.shogi.rules import ENDINGS as SHOGI_ENDINGS
 from azero.games.shogi.rules import Shogi
 from azero.players.player import Position
 from azero.types import PyTree
@@ -173,6 +171,4 @@ def as_unfinished(position: Position) -> Position | None:
 def may_declare_win(position: Position) -> bool:
     """Whether the game ended because the side to move could declare the win of an entering king
     (shogi)."""
-    return position.game.name == "shogi" and int(
-        np.asarray(cast(Any, position.state).ending)
-    ) == SHOGI_ENDINGS.index("entering king")
+    return position.game.name == "shogi" and position.ending == "entering king"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from azero.games.contract import check_contract, check_games
-from azero.games.game import SeenOnHost
+from azero.games.game import NamesEndings, SeenOnHost
 from azero.games.settings import GameConfig
 from azero.games.table import make
 
@@ -228,6 +228,14 @@ def test_players_alternate_and_somebody_may_always_move(run: Run) -> None:
     assert (to_play[1:] == 1 - to_play[:-1])[~over[:-1]].all()
     assert masks.any(axis=-1).all()
     assert masks[~over].sum(axis=-1).max() <= run.game.max_legal_actions <= run.game.num_actions
+
+
+def test_every_finished_game_has_a_named_ending(run: Run) -> None:
+    if not isinstance(run.game, NamesEndings):
+        pytest.skip("its games end in one way")
+    states = run.at(run.game.max_moves)
+    for number in range(NUM_GAMES):
+        assert run.game.ending(jax.tree.map(lambda a, n=number: a[n], states))
 
 
 def test_the_host_sees_what_the_compiled_programs_see(run: Run) -> None:

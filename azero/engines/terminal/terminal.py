@@ -188,8 +188,10 @@ class Terminal:
         if self._position.is_over:
             first, second = self._position.rewards
             result = "a draw" if first == second else f"{self._side(int(second > first))} wins"
-            note = " (every stone on the board counts as alive)" if isinstance(game, Go) else ""
-            self._say(f"the game is over: {result}{note}")
+            notes = [self._position.ending]
+            notes += ["every stone on the board counts as alive"] * isinstance(game, Go)
+            said = ", ".join(filter(None, notes))
+            self._say(f"the game is over: {result}{f' ({said})' if said else ''}")
         elif not isinstance(game, Go):
             self._say("the game is not over")
 

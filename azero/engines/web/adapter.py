@@ -27,10 +27,11 @@ def rewards_of(outcome: Outcome) -> tuple[float, float]:
 def outcome_by_rules(position: Position, sides: tuple[str, str]) -> Outcome:
     """Return how a game that is over has ended by its rewards."""
     first, second = position.rewards
+    why = f" ({position.ending})" if position.ending else ""
     if first == second:
-        return Outcome(None, "The game is a draw")
+        return Outcome(None, f"The game is a draw{why}")
     winner = int(second > first)
-    return Outcome(winner, f"{sides[winner]} wins")
+    return Outcome(winner, f"{sides[winner]} wins{why}")
 
 
 def empty_board(name: str, shape: tuple[int, int]) -> StoredGame:

@@ -272,10 +272,12 @@ def _wanted(fields: dict[str, Any], limits: WebLimits) -> NewGame:
     """
     from azero.engines.web.service import NewGame
 
+    columns = optional_integer(fields, "columns", 2, 25)
+    rows = optional_integer(fields, "rows", 2, 25) or columns
     return NewGame(
         network=text_of(fields, "network", 20),
         iteration=optional_integer(fields, "iteration", 0, 10**9),
-        size=optional_integer(fields, "size", 2, 25),
+        shape=None if columns is None or rows is None else (rows, columns),
         komi=optional_number(fields, "komi", -400, 400),
         handicap=optional_integer(fields, "handicap", 0, 9) or 0,
         start=text_of(fields, "start", 200) if fields.get("start") else "",

@@ -129,7 +129,7 @@ class GoAdapter:
             return outcome_by_rules(counted, self.sides)
         margin = status.margin - self.game.effective_komi
         if margin == 0:
-            return Outcome(None, "The game is a draw")
+            return Outcome(None, "The game is a draw (equal points)")
         winner = int(margin < 0)
         dead = int(status.dead.sum())
         removed = "" if not dead else f" ({dead} dead stone{'s' if dead > 1 else ''} removed)"

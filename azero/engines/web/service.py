@@ -91,7 +91,8 @@ class NewGame(NamedTuple):
     network: str
     iteration: int | None = None
     """None is the newest, or that of the player's name."""
-    size: int | None = None
+    shape: tuple[int, int] | None = None
+    """Rows and columns; None is the board that it learned on."""
     komi: float | None = None
     handicap: int = 0
     start: str = ""
@@ -153,7 +154,6 @@ class Service:
 
     def _describe(self, offer: Offer) -> dict[str, Any]:
         config, rules, iterations = offer.config, offer.rules, self._iterations(offer)
-        is_any = config.network.FITS_ANY_BOARD and rules.name == "go"
         with self._lock:
             mine = [network for key, network in self._networks.items() if key[0] == offer.key]
             loaded = next((network for network in mine if network in self._loaded), None)
@@ -162,7 +162,7 @@ class Service:
             "title": offer.title,
             "game": rules.name,
             "board": rules.board_shape,
-            "sizes": list(range(SMALLEST, LARGEST + 1)) if is_any else [],
+            "sides": list(range(SMALLEST, LARGEST + 1)) if _plays_any_board(config) else [],
             "komi": getattr(config.game, "komi", None),
             "iterations": iterations,
             "iteration": offer.usual(iterations),
@@ -204,7 +204,7 @@ class Service:
                 raise Refusal(404, f"{offer.title} has no checkpoint {iteration}")
             assert isinstance(spec, CheckpointSpec)
             spec = dataclasses.replace(spec, iteration=iteration)
-        game = _rules(offer, wanted.size, self.limits)
+        game = _rules(offer, wanted.shape, self.limits)
         key = (wanted.network, iteration, game.board_shape)
         with self._lock:
             if key not in self._networks:
@@ -270,10 +270,9 @@ class Service:
         if config.game.name != record.game:
             return None
         if offer.rules.board_shape == record.shape:
-            return self.network(choice._replace(size=None))
-        rows, columns = record.shape
-        if config.network.FITS_ANY_BOARD and rows == columns and SMALLEST <= rows <= LARGEST:
-            return self.network(choice._replace(size=rows))
+            return self.network(choice._replace(shape=None))
+        if _plays_any_board(config) and _is_offered(record.shape):
+            return self.network(choice._replace(shape=record.shape))
         return None
 
     def game(self, key: str) -> WebGame:
@@ -301,8 +300,17 @@ class Service:
         return game
 
 
-def _rules(offer: Offer, size: int | None, limits: WebLimits) -> Game:
-    """Return the game of an offer, on a board of another size if the network plays it.
+def _plays_any_board(config: Config) -> bool:
+    """Return whether a player plays other boards than the one that it learned on."""
+    return config.network.FITS_ANY_BOARD and isinstance(config.game, GoConfig)
+
+
+def _is_offered(shape: tuple[int, int]) -> bool:
+    return all(SMALLEST <= side <= LARGEST for side in shape)
+
+
+def _rules(offer: Offer, shape: tuple[int, int] | None, limits: WebLimits) -> Game:
+    """Return the game of an offer, on a board of another shape if the network plays it.
 
     Raises:
       ValueError: it does not.
@@ -311,14 +319,14 @@ def _rules(offer: Offer, size: int | None, limits: WebLimits) -> Game:
     if isinstance(config, PiecesConfig):
         config = dataclasses.replace(config, max_moves=limits.moves, start_positions=None)
     game = config.build()
-    if size is None or game.board_shape == (size, size):
+    if shape is None or game.board_shape == shape:
         return game
-    if not offer.config.network.FITS_ANY_BOARD or not isinstance(config, GoConfig):
+    if not _plays_any_board(offer.config) or not isinstance(config, GoConfig):
         rows, columns = game.board_shape
         raise ValueError(f"{offer.title} plays on {columns}x{rows} only")
-    if not SMALLEST <= size <= LARGEST:
-        raise ValueError(f"size: boards are {SMALLEST}x{SMALLEST} to {LARGEST}x{LARGEST}")
-    return dataclasses.replace(config, size=(size,), max_moves=None).build()
+    if not _is_offered(shape):
+        raise ValueError(f"boards have {SMALLEST} to {LARGEST} columns and rows")
+    return dataclasses.replace(config, size=shape, max_moves=None).build()
 
 
 def _note(network: Network, record: GameRecord) -> str:

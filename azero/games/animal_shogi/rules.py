@@ -87,6 +87,7 @@ class AnimalShogi(WithHistory):
     MOST_MOVES: ClassVar[int] = 4096
     """A state keeps eight bytes for each move."""
     NOTATION: ClassVar[str] = "sfen"
+    ENDINGS: ClassVar[tuple[str, ...]] = ENDINGS
     from_sfen = WithHistory._from_position
     frame_words: ClassVar[int] = position.FRAME_WORDS
 

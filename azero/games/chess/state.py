@@ -78,6 +78,7 @@ class ChessGame(WithHistory):
 
     MOST_MOVES: ClassVar[int] = MAX_FULL_MOVES
     NOTATION: ClassVar[str] = "fen"
+    ENDINGS: ClassVar[tuple[str, ...]] = ENDINGS
     from_fen = WithHistory._from_position
     REVERSED_AXES: ClassVar[tuple[int, ...]] = (0,)
     BOARD: ClassVar[ModuleType]

@@ -393,6 +393,10 @@ class Go(GoRules, WithSymmetries):
         moves, without a compiled program."""
         return host.facts(self, state)
 
+    def ending(self, state: GoState) -> str:
+        """Host side: return how a game that is over ended."""
+        return "two passes" if int(state.num_passes) >= 2 else "move limit"
+
     def board(self, state: GoState) -> np.ndarray:
         """Host side: return the board int8[H, W], 1 for Black's stones, -1 for White's."""
         black, white = (

@@ -121,6 +121,7 @@ class Shogi(WithHistory):
     TEXT: ClassVar[ModuleType] = text
     MOST_MOVES: ClassVar[int] = MOST_MOVES
     NOTATION: ClassVar[str] = "sfen"
+    ENDINGS: ClassVar[tuple[str, ...]] = ENDINGS
     from_sfen = WithHistory._from_position
     frame_words: ClassVar[int] = position.FRAME_WORDS
 

@@ -102,6 +102,12 @@ class TicTacToe(WithSymmetries):
         row, column = divmod(int(action), 3)
         return f"{'abc'[column]}{3 - row}"
 
+    def ending(self, state: TicTacToeState) -> str:
+        """Host side: return how a game that is over ended."""
+        return (
+            "three in a row" if bool(_has_line(jnp.asarray(state.boards)).any()) else "full board"
+        )
+
     def format_board(self, state: TicTacToeState) -> str:
         """Return three lines of X (first mover), O and dots."""
         first, second = (int(word) for word in np.asarray(state.boards))

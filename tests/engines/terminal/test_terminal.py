@@ -136,7 +136,7 @@ def test_tic_tac_toe_works_too() -> None:
     assert (
         "only games of Go can be saved" in output
         and session.position.is_over
-        and "the game is over: X wins" in output
+        and "the game is over: X wins (three in a row)" in output
     )
 
 

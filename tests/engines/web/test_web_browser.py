@@ -77,14 +77,16 @@ def test_a_game_of_go_against_the_network_by_clicks(person) -> None:
 def test_a_game_of_minichess_against_the_network_by_clicks(person) -> None:
     person.new_game(MINICHESS, visits=8)
     play_to_the_end(person)
-    assert re.fullmatch(r"(White|Black) wins.*\.|The game is a draw\.", person.message)
+    assert re.fullmatch(r"(White|Black) wins.*\.|The game is a draw \(.*\)\.", person.message)
     assert person.page.locator("#board .piece").count() >= 2
 
 
 def test_a_game_of_animal_shogi_with_the_second_side_by_clicks(person) -> None:
     person.new_game(ANIMAL, human="1", visits=8)
     play_to_the_end(person)
-    assert re.fullmatch(r"(First|Second) player wins.*\.|The game is a draw\.", person.message)
+    assert re.fullmatch(
+        r"(First|Second) player wins.*\.|The game is a draw \(.*\)\.", person.message
+    )
 
 
 def test_a_game_of_tictactoe_with_both_sides_by_clicks(person) -> None:

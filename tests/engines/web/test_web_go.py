@@ -375,8 +375,14 @@ def test_handicap_and_komi_are_as_asked_for(server) -> None:
     )
     answer = httpx.post(f"{server.url}/api/games", json={"network": "0", "komi": 0.3})
     assert answer.json()["error"].startswith("komi 0.3: allowed are multiples of 0.5")
-    answer = httpx.post(f"{server.url}/api/games", json={"network": "0", "size": 9})
+    answer = httpx.post(f"{server.url}/api/games", json={"network": "0", "columns": 9})
     assert answer.json() == {"error": "random go5 plays on 5x5 only"}
+
+
+def test_a_draw_says_why(server) -> None:
+    with Visitor(server.url, komi=0) as visitor:
+        visitor.play("pass", "pass")
+        assert visitor.game["result"] == "The game is a draw (equal points)"
 
 
 @pytest.mark.parametrize("komi", [-30.0, 30.0])

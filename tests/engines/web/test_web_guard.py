@@ -229,7 +229,7 @@ def _hostile(seed: int, game: str) -> tuple[str, str, bytes, dict[str, str]]:
         json.dumps({"visits": draw.choice([0, -1, 10**9, "all", 1.5]), "seconds": 1}).encode(),
         b'{"visits": 10, "seconds": NaN}', b'{"visits": 10, "seconds": -Infinity}',
         json.dumps({"network": draw.choice(["9", 0, None, "../..", "x" * 500]), "komi": 1e99}).encode(),
-        json.dumps({"network": "0", "size": draw.choice([0, -1, 19, 10**9]), "handicap": 9}).encode(),
+        json.dumps({"network": "0", "columns": draw.choice([0, -1, 19, 10**9]), "handicap": 9}).encode(),
         json.dumps({"network": "0", "start": "rnbqkbnr/8/8/8 w - - 0 1", "iteration": 7}).encode(),
         json.dumps({"colour": draw.choice([2, -1, "black", None])}).encode(),
         b"(;SZ[99]", b"(;SZ[5];B[zz])", b"(;SZ[5]" + b"(" * 4_000, b"(;SZ[5]AB[aa:ee])", b"(;GM[2])",

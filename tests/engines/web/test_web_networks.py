@@ -189,6 +189,19 @@ def test_a_network_that_cannot_be_loaded_says_why(tmp_path) -> None:
 def test_a_record_is_opened_with_a_network_that_learned_on_its_board(monkeypatch) -> None:
     monkeypatch.setattr(Network, "begin", lambda self: None)
     service = Service(["random-net:go9_efficient?blocks=1&filters=8", GO5])
-    for size, network in ((5, "1"), (7, "0"), (9, "0")):
-        record = read_record("x.sgf", b"(;SZ[%d];B[cc])" % size)
+    for size, network in (("5", "1"), ("7", "0"), ("9", "0"), ("9:7", "0")):
+        record = read_record("x.sgf", f"(;SZ[{size}];B[cc])".encode())
         assert service.open(NewGame("0"), record).network_key == network
+
+
+def test_a_network_that_plays_any_board_plays_rectangles() -> None:
+    with (
+        running(["random-net:go9_efficient?blocks=1&filters=8"]) as server,
+        Visitor(server.url, columns=7, rows=5) as visitor,
+    ):
+        assert visitor.game["board"] == [5, 7] and len(visitor.game["stones"]) == 35
+        visitor.play("G1")
+        events = visitor.events("think", visits=8, plays=True, ownership=True)
+        assert events[-2][0] == "game" and events[-2][1]["ply"] == 2
+        answer = visitor.http.post("/api/games", json={"network": "0", "columns": 4})
+        assert answer.json() == {"error": "boards have 5 to 19 columns and rows"}

@@ -55,9 +55,7 @@ def test_a_game_of_tictactoe_against_the_network() -> None:
                 assert len(kinds["analysis"]["policy"]) == 9
         marks = visitor.game["stones"]
         assert marks.count("X") - marks.count("O") in (0, 1)
-        assert visitor.game["result"] in ("X wins", "O wins", "The game is a draw") or (
-            "resigns" in visitor.game["result"]
-        )
+        assert visitor.game["result"].endswith(("(three in a row)", "(full board)", "resigns"))
         assert visitor.game["saves"] == "" and visitor.game["legal"] == "0" * 9
         answer = visitor.http.get(f"/api/games/{visitor.game['id']}/record")
         assert answer.json() == {"error": "there is no file format for games of tictactoe"}
@@ -104,6 +102,21 @@ def _from_top(square: int) -> int:
     return square ^ 56
 
 
+@pytest.mark.parametrize(
+    ("fen", "move", "result"),
+    [
+        ("k7/8/1K6/8/8/8/8/2Q5 w - - 0 1", "c1c7", "The game is a draw (stalemate)"),
+        ("k7/8/8/8/8/8/6p1/7K w - - 0 1", "h1g2", "The game is a draw (insufficient material)"),
+        ("k7/8/8/8/8/8/7R/K7 w - - 99 80", "h2h3", "The game is a draw (fifty moves)"),
+        ("k7/8/1K6/8/8/8/8/7R w - - 0 1", "h1h8", "White wins (checkmate)"),
+    ],
+)
+def test_the_result_says_how_the_game_ended(chess_network, fen, move, result) -> None:
+    adapter = SquaresAdapter(chess_network, fen)
+    play(adapter, move)
+    assert adapter.outcome() == (adapter.outcome().winner, result, "")
+
+
 def test_a_pawn_promotes_to_any_of_four_pieces(chess_network) -> None:
     adapter = SquaresAdapter(chess_network, "8/P6k/8/8/8/8/8/K7 w - - 0 1")
     choices = [move for move in adapter.diagram()["moves_by_squares"] if move.start == 8]
@@ -140,14 +153,14 @@ def test_the_try_and_the_captured_lion_end_animal_shogi(animal_network) -> None:
     adapter = SquaresAdapter(animal_network, "3/L2/2l/3 b - 1")
     assert adapter.outcome() is None
     play(adapter, "a3a4")
-    assert adapter.outcome() == (0, "First player wins", "")
+    assert adapter.outcome() == (0, "First player wins (try)", "")
 
 
 def test_a_game_of_chess_is_saved_and_opened_again(chess_network) -> None:
     adapter = SquaresAdapter(chess_network)
     play(adapter, "f2f3", "e7e5", "g2g4", "d8h4")
     outcome = adapter.outcome()
-    assert outcome == (1, "Black wins", "")
+    assert outcome == (1, "Black wins (checkmate)", "")
     text = adapter.text(adapter.moves, outcome, ("You", "azero"))
     game = chess.pgn.read_game(io.StringIO(text))
     assert game.headers["White"] == "You" and game.headers["Result"] == "0-1"
@@ -177,7 +190,7 @@ def test_a_record_of_chess_keeps_its_tags_and_goes_on_after_a_draw_nobody_claime
     adapter = open_record(chess_network, record)
     assert len(adapter.moves) == 9 and adapter.outcome() is None
     adapter.undo()
-    assert adapter.outcome() == (None, "The game is a draw", "")
+    assert adapter.outcome() == (None, "The game is a draw (threefold repetition)", "")
     saved = chess.pgn.read_game(
         io.StringIO(adapter.text(adapter.moves, adapter.outcome(), ("A", "B"), record.result))
     )

@@ -19,7 +19,8 @@ export function askForGame(state) {
   const chosen = () => state.server.networks.find(({ key }) => key === fields.network.value);
   const refresh = () => fit(form, chosen());
   fields.network.onchange = refresh;
-  fields.size.onchange = () => fitHandicap(fields);
+  fields.columns.onchange = () => { fields.rows.value = fields.columns.value; fitHandicap(fields); };
+  fields.rows.onchange = () => fitHandicap(fields);
   form.querySelectorAll("[name=unit]").forEach((input) => {
     input.onchange = () => { fields.amount.value = USUAL_AMOUNT[fields.unit.value]; fitAmount(fields, state.server.limits); };
   });
@@ -41,13 +42,15 @@ function fit(form, network) {
   const fields = form.elements, isGo = network.game === "go";
   const show = (selector, isShown) => form.querySelectorAll(selector).forEach((element) => { element.hidden = !isShown; });
   show(".only-go-form", isGo);
-  show(".field-size", network.sizes.length > 0);
+  show(".field-board", network.sides.length > 0);
   show(".field-iteration", network.iterations.length > 1);
   show(".field-start", ["chess", "minichess", "shogi", "animal_shogi"].includes(network.game));
   form.querySelector(".start-name").textContent = network.game.endsWith("shogi") ? "SFEN" : "FEN";
-  const sizes = network.sizes.length ? network.sizes : [network.board[0]];
-  fields.size.replaceChildren(...sizes.map((size) => html("option", { value: size }, `${size}×${size}`)));
-  fields.size.value = network.board[0];
+  for (const [select, side] of [[fields.rows, network.board[0]], [fields.columns, network.board[1]]]) {
+    const sides = network.sides.length ? network.sides : [side];
+    select.replaceChildren(...sides.map((points) => html("option", { value: points }, points)));
+    select.value = side;
+  }
   const newestFirst = [...network.iterations].reverse();
   fields.iteration.replaceChildren(...newestFirst.map((iteration, index) => html("option", { value: iteration }, `${iteration}${index ? "" : " (newest)"}`)));
   fields.iteration.selectedIndex = Math.max(0, newestFirst.indexOf(network.iteration));
@@ -59,8 +62,8 @@ function fit(form, network) {
 }
 
 function fitHandicap(fields) {
-  const size = Number(fields.size.value);
-  const most = size < 7 ? 0 : size % 2 && size >= 9 ? MOST_HANDICAP.odd : MOST_HANDICAP.even;
+  const size = Number(fields.rows.value), isSquare = fields.rows.value === fields.columns.value;
+  const most = size < 7 || !isSquare ? 0 : size % 2 && size >= 9 ? MOST_HANDICAP.odd : MOST_HANDICAP.even;
   const counts = Array.from({ length: Math.max(0, most - 1) }, (_, index) => index + 2);
   fields.handicap.replaceChildren(html("option", { value: 0 }, "none"), ...counts.map((count) => html("option", { value: count }, count)));
 }
@@ -76,7 +79,7 @@ function fitAmount(fields, limits) {
 function read(fields, network) {
   const wanted = { network: network.key };
   if (network.game === "go") {
-    if (network.sizes.length) wanted.size = Number(fields.size.value);
+    if (network.sides.length) Object.assign(wanted, { columns: Number(fields.columns.value), rows: Number(fields.rows.value) });
     if (fields.komi.value !== "") wanted.komi = Number(fields.komi.value);
     if (Number(fields.handicap.value)) wanted.handicap = Number(fields.handicap.value);
   }
