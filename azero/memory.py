@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import platform
 import re
@@ -59,6 +60,14 @@ def _limits(hierarchies: Path, own_groups: Path) -> Iterator[int]:
         for depth in range(len(parts), -1, -1):
             with contextlib.suppress(OSError, ValueError):  # "max" is no number: no limit
                 yield int(top.joinpath(*parts[:depth], name).read_text())
+
+
+def give_back_freed() -> None:
+    """Give memory that is free in this process back to the system. What XLA compiled with is freed
+    afterwards, but glibc keeps it: 0.7 of 2.4 GB after ten networks (measured)."""
+    # Other C libraries have no such function.
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def process_memory_bytes() -> int:

@@ -19,6 +19,7 @@ from azero.games.game import Game
 from azero.games.go.rules import Go
 from azero.games.go.scoring import status as go_status
 from azero.games.position import Position
+from azero.memory import give_back_freed
 from azero.players.points import PointsEstimate
 from azero.players.specs import CheckpointSpec, ThinkerSpec, load_any_thinker
 from azero.players.thinking import Analysis, Limits, ThinkOptions, empty_analysis
@@ -110,6 +111,7 @@ class Network:
         give(player)
         for _ in steps:
             pass
+        give_back_freed()
         with self._lock:
             if self._loading is loading:  # else it has been unloaded meanwhile
                 self._warm = player

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
+
 from azero.checkpoint import CheckpointError, list_checkpoints
 from azero.data.run_files import METRICS
 from azero.engines.source import DEFAULTS
@@ -32,6 +34,7 @@ from azero.games.go.settings import GoConfig
 from azero.games.go.sgf import GameRecord
 from azero.games.position import rules_of_record
 from azero.games.settings import GameConfig, PiecesConfig
+from azero.memory import give_back_freed
 from azero.models.registry import list_names
 from azero.players.specs import CheckpointSpec, ThinkerSpec, parse_thinker, resolve
 from azero.players.thinking import describe_board
@@ -137,6 +140,7 @@ class Service:
             self.offers[offer.key] = offer
         self._networks: dict[_Key, Network] = {}
         self._loaded: OrderedDict[Network, None] = OrderedDict()
+        self._num_unloaded = 0
         self._games: OrderedDict[str, WebGame] = OrderedDict()
         self._known_iterations: dict[str, tuple[float, list[int]]] = {}
         self._lock = threading.Lock()
@@ -215,14 +219,24 @@ class Service:
 
     def use(self, network: Network) -> None:
         """Mark `network` as most recently used; unload the least recently used ones beyond the
-        limit."""
+        limit.
+
+        JAX keeps the programs of unloaded networks until its caches are cleared. That is done after
+        as many as the limit: networks in use get theirs back from the disk within seconds.
+        """
         with self._lock:
             self._loaded[network] = None
             self._loaded.move_to_end(network)
             left = max(0, len(self._loaded) - self.limits.networks)
             unloaded = [self._loaded.popitem(last=False)[0] for _ in range(left)]
+            self._num_unloaded += len(unloaded)
+            is_full = bool(unloaded) and self._num_unloaded % self.limits.networks == 0
         for other in unloaded:
             other.unload()
+        if is_full:
+            jax.clear_caches()
+        if unloaded:
+            give_back_freed()
 
     def new_game(self, wanted: NewGame) -> WebGame:
         """Begin a game.

@@ -6,6 +6,7 @@ import threading
 import time
 from pathlib import Path
 
+import jax
 import pytest
 from web_server import GO5, TICTACTOE, Visitor, running
 
@@ -136,6 +137,18 @@ def test_networks_beyond_the_limit_are_unloaded_and_come_back() -> None:
     assert second.state == "compiling" and second._loading is None
     analysis = game.session.think(game.position, Limits(visits=8))
     assert analysis.visits >= 8 and first.state == "ready"
+
+
+def test_programs_of_unloaded_networks_do_not_gather(monkeypatch) -> None:
+    cleared = []
+    monkeypatch.setattr(Network, "begin", lambda self: None)
+    monkeypatch.setattr(jax, "clear_caches", lambda: cleared.append(service._num_unloaded))
+    service = Service(
+        [GO5.replace("filters=4", f"filters={n}") for n in range(4, 11)], WebLimits(networks=2)
+    )
+    for key in service.offers:
+        service.new_game(NewGame(key))
+    assert service._num_unloaded == 5 and cleared == [2, 4]
 
 
 def test_a_network_that_was_unloaded_during_a_search_counts_again_after_it() -> None:
