@@ -40,6 +40,8 @@ class Record(NamedTuple):
     """FEN or SFEN; empty for the usual position."""
     result: str = ""
     """In the words of the format in which the page saves the game; empty if it is not known."""
+    said: str = ""
+    """The result as the record gives it, for people."""
     tags: Mapping[str, str] = {}
     """Tags of PGN, or facts of CSA, that a saved game keeps."""
     comments: tuple[str, ...] = ()
@@ -67,7 +69,7 @@ def read_record(name: str, content: bytes) -> Record:
 def _read_sgf(name: str, content: bytes) -> Record:
     record = next(parse_games(content, name))
     shape, result, comments = record.board_shape, record.result, record.comments
-    return Record("go", shape, record.players, go=record, result=result, comments=comments)
+    return Record("go", shape, record.players, record, (), "", result, result, comments=comments)
 
 
 def _read_pgn(name: str, content: bytes) -> Record:
@@ -76,14 +78,20 @@ def _read_pgn(name: str, content: bytes) -> Record:
     start = "" if game.fen == CHESS_START else game.fen
     result = "" if game.result == "*" else game.result
     tags = {name: game.tags[name] for name in KEPT_TAGS if name in game.tags}
-    return Record("chess", (8, 8), players, None, game.actions, start, result, tags, game.comments)
+    return Record(
+        "chess", (8, 8), players, None, game.actions, start, result, result, tags, game.comments
+    )
 
 
 def _read_shogi(parse: Parser, name: str, content: bytes) -> Record:
     game = next(parse(decode(content), name, None))
     start, players = "" if game.sfen == SHOGI_START else game.sfen, (game.black, game.white)
     result, facts = _special_move(game), dict(game.facts)
-    return Record("shogi", (9, 9), players, None, game.actions, start, result, facts, game.comments)
+    winner = {"black": "Black wins", "white": "White wins", "draw": "a draw"}.get(game.winner, "")
+    said = f"{winner} ({game.ending})" if winner and game.ending else winner or game.ending
+    return Record(
+        "shogi", (9, 9), players, None, game.actions, start, result, said, facts, game.comments
+    )
 
 
 def _special_move(game: ShogiGame) -> str:

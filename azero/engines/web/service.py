@@ -273,7 +273,9 @@ class Service:
                     board = open_record(network, record)
                     game = WebGame(choice.network, network, board, record.comments)
                 game.players, game.stated_result = record.players, record.result
-                game.note = "" if record.go is None else _note(network, record.go)
+                said = f"The record's result: {record.said}." if record.said else ""
+                rules = "" if record.go is None else _note(network, record.go)
+                game.note = " ".join(filter(None, (said, rules)))
                 return self._keep(game)
         rows, columns = record.shape
         raise ValueError(f"no network here plays {record.game} on {columns}x{rows}")

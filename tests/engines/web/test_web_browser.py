@@ -95,7 +95,7 @@ def test_a_game_of_tictactoe_with_both_sides_by_clicks(person) -> None:
         person.wait_for_turn()
         person.click_square(square)
     person.page.wait_for_selector("#message.result")
-    assert person.message == "X wins."
+    assert person.message == "X wins (three in a row)."
     person.page.click("#undo")
     person.wait_for_turn()
     assert person.message == "X to move."

@@ -265,8 +265,10 @@ def test_a_record_keeps_its_rules_and_its_result(visitor) -> None:
         assert (record.rules, record.result) == (original.rules, original.result)
         assert record.moves == original.moves
         notes.append(game["note"].partition(" The network")[0])
-    assert notes[0].startswith("The record's rules, 'Japanese', have scoring TERRITORY")
-    assert "rules" not in notes[1]
+    assert notes[0].startswith(
+        "The record's result: B+24.5. The record's rules, 'Japanese', have scoring TERRITORY"
+    )
+    assert notes[1] == "The record's result: W+R."
 
 
 def test_a_record_keeps_its_date_ranks_event_and_the_comments_of_its_moves(visitor) -> None:

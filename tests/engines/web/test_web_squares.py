@@ -233,20 +233,28 @@ KIF = "手合割：平手\n   1 ７六歩(77)\n   2 ３四歩(33)\n   3 "
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "ending"),
+    ("name", "text", "ending", "said"),
     [
-        ("x.csa", CSA + "%TIME_UP\n", "%TIME_UP"),
-        ("x.csa", CSA + "%CHUDAN\n", "%CHUDAN"),
-        ("x.csa", CSA, ""),
-        ("x.kif", KIF + "投了\n", "%TORYO"),
-        ("x.kif", KIF + "反則勝ち\n", "%-ILLEGAL_ACTION"),
-        ("x.kif", KIF + "千日手\n", "%SENNICHITE"),
-        ("x.ki2", "▲７六歩 △３四歩\nまで2手で後手の勝ち\n", "%TORYO"),
-        ("x.ki2", "▲７六歩 △３四歩\nまで2手で先手の勝ち\n", "%-ILLEGAL_ACTION"),
+        ("x.csa", CSA + "%TIME_UP\n", "%TIME_UP", "White wins (%TIME_UP)"),
+        ("x.csa", CSA + "%CHUDAN\n", "%CHUDAN", "%CHUDAN"),
+        ("x.csa", CSA, "", ""),
+        ("x.kif", KIF + "投了\n", "%TORYO", "White wins (投了)"),
+        ("x.kif", KIF + "反則勝ち\n", "%-ILLEGAL_ACTION", "Black wins (反則勝ち)"),
+        ("x.kif", KIF + "千日手\n", "%SENNICHITE", "a draw (千日手)"),
+        ("x.ki2", "▲７六歩 △３四歩\nまで2手で後手の勝ち\n", "%TORYO", "White wins"),
+        ("x.ki2", "▲７六歩 △３四歩\nまで2手で先手の勝ち\n", "%-ILLEGAL_ACTION", "Black wins"),
     ],
 )
-def test_the_result_of_a_record_of_shogi_is_a_special_move(name, text, ending) -> None:
-    assert read_record(name, text.encode()).result == ending
+def test_the_result_of_a_record_of_shogi_is_a_special_move(name, text, ending, said) -> None:
+    record = read_record(name, text.encode())
+    assert (record.result, record.said) == (ending, said)
+
+
+def test_the_result_of_a_record_is_shown(monkeypatch) -> None:
+    monkeypatch.setattr(Network, "begin", lambda network: None)
+    service = Service(["random-net:chess?blocks=1&filters=4"])
+    game = service.open(NewGame("0"), read_record("x.pgn", b'[Result "1-0"]\n\n1-0\n'))
+    assert game.describe()["note"] == "The record's result: 1-0."
 
 
 @pytest.mark.slow

@@ -125,7 +125,7 @@ function render() {
   else if (state.searchKind === "review") say("The network reviews the game …");
   else if (isHumanTurn()) say(state.wishes.human === "analysis" || state.wishes.human === "both" ? `${game.sides[game.to_play]} to move.` : "Your move.");
   else say(`${game.sides[game.to_play]} to move.`);
-  if (game.note && !game.over && !state.problem) byId("message").append(` ${game.note}`);
+  if (game.note && !state.problem) byId("message").append(` ${game.note}`);
 }
 
 function renderAnalysis() {
