@@ -20,7 +20,7 @@ from azero.games.settings import GameConfig
 from azero.games.table import side_names
 from azero.match.external import Pairing, play_games
 from azero.match.games import MatchGame
-from azero.match.records import RECORDS
+from azero.match.records import RECORDS, Occasion
 from azero.match.referee import PLAYED_OUT
 from azero.players.external import MakePlayer
 from azero.players.play_style import PlayStyle
@@ -130,7 +130,7 @@ def play(
             thinker.style = _styled(thinker.style, side.limits(visits, seconds), drawn_moves)
             makers.append(_same(thinker))
         (played,) = play_games(game, [(makers[0], makers[1])], [pairing], timeout=timeout)
-    return _finished(played, rules, pairing.first_position(game), names)
+    return _finished(played, pairing.first_position(game), names)
 
 
 def _rules(model: Model, komi: float | None) -> GameConfig:
@@ -190,9 +190,7 @@ def _same(player: Player) -> MakePlayer:
     return lambda number: player
 
 
-def _finished(
-    game: MatchGame, rules: GameConfig, position: Position, names: tuple[str, str]
-) -> FinishedGame:
+def _finished(game: MatchGame, position: Position, names: tuple[str, str]) -> FinishedGame:
     """Return the finished game in readable form; `position` is its first position."""
     moves = []
     board = position.game
@@ -208,7 +206,8 @@ def _finished(
     else:
         sides = side_names(board)
         result = "a draw" if drawn else f"{sides[0 if game.reward > 0 else 1]} wins"
-    write = RECORDS.get(rules.name)
-    today = time.strftime("%Y-%m-%d")
-    record = None if write is None else write[1](game, rules, board, names, date=today)
+    record = None
+    if board.name in RECORDS:
+        _, write = RECORDS[board.name]
+        record = write(game, board, names, Occasion(date=time.strftime("%Y-%m-%d")))
     return FinishedGame(names, tuple(moves), winner, result, position, record)

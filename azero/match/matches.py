@@ -29,7 +29,7 @@ from azero.match.games import (
     summarise,
 )
 from azero.match.openings import draw_pairings
-from azero.match.records import RECORDS
+from azero.match.records import RECORDS, Occasion
 from azero.match.request import MatchRequest
 from azero.match.sides import (
     Side,
@@ -166,9 +166,8 @@ class _RunningMatch:
             return None
         suffix, write = RECORDS[self.rules.name]
         first, second = (side.name for side in self.sides)
-        today = time.strftime("%Y-%m-%d")
-        text = write(game, self.rules, self.game, (first, second), self.request.clock, date=today)
-        return suffix, text
+        occasion = Occasion(self.request.clock, date=time.strftime("%Y-%m-%d"))
+        return suffix, write(game, self.game, (first, second), occasion)
 
     def report(self) -> MatchSummary:
         """Print, write and return the result."""

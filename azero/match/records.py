@@ -4,18 +4,17 @@ PGN for chess, CSA for shogi."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 from azero.games.chess.pgn import RESULTS, format_pgn
 from azero.games.chess.text import START as CHESS_START
 from azero.games.chess.text import ChessBoard, board_of_fen, format_san
 from azero.games.diagrams import parse_stones
 from azero.games.game import Game
-from azero.games.go.settings import GoConfig
+from azero.games.go.rules import Go
 from azero.games.go.sgf import GameRecord
 from azero.games.go.sgf_write import Note, format_game, format_result, rules_name
 from azero.games.go.text import format_vertex
-from azero.games.settings import GameConfig
 from azero.games.shogi import entering
 from azero.games.shogi.csa import format_csa, foul, resignation
 from azero.games.shogi.csa import format_move as format_csa_move
@@ -27,7 +26,6 @@ from azero.match.referee import ON_TIME, PLAYED_OUT
 from azero.players.clock import NO_CLOCK, TimeControl
 from azero.players.player import ILLEGAL, Decision
 
-EVENT = "azero match"
 LINE_MOVES = 8
 """Moves of a principal variation that are written in chess and shogi: naming a move plays it in the
 slow host rules."""
@@ -36,36 +34,37 @@ slow host rules."""
 _AnyBoard = TypeVar("_AnyBoard", ChessBoard, ShogiBoard)
 
 
-def match_sgf(
-    game: MatchGame,
-    rules: GameConfig,
-    board: Game,
-    names: tuple[str, str],
-    control: TimeControl = NO_CLOCK,
-    event: str = EVENT,
-    date: str = "",
-) -> str:
+class Occasion(NamedTuple):
+    """Where, when and how a game was played."""
+
+    control: TimeControl = NO_CLOCK
+    event: str = "azero match"
+    date: str = ""
+    """YYYY-MM-DD, empty for none."""
+
+
+def match_sgf(game: MatchGame, rules: Game, names: tuple[str, str], occasion: Occasion) -> str:
     """Return a game of Go as SGF text; `names` are those of the match's first and second player."""
-    assert isinstance(rules, GoConfig)
+    go = cast(Go, rules)
     lines = [
-        [format_vertex(action, board.board_shape) for action in decision.line]
+        [format_vertex(action, go.board_shape) for action in decision.line]
         for decision in game.decisions
     ]
     notes = [Note(comment) for comment in _comments(game, lines, "\n")]
     black, white, to_play = parse_stones(game.start)
     record = GameRecord(
         name=f"game {game.number}",
-        board_shape=board.board_shape,
-        komi=rules.komi,
+        board_shape=go.board_shape,
+        komi=go.komi,
         moves=tuple((ply % 2, action) for ply, action in enumerate(game.actions, to_play)),
         black_points=black,
         white_points=white,
         to_play=to_play,
         result=format_result(game.rewards, _reason(game)),
-        rules=rules_name(rules.superko, rules.suicide),
+        rules=rules_name(go.superko, go.suicide),
         players=names if game.first_is_black else (names[1], names[0]),
-        date=date,
-        others=(("EV", event), *_sgf_clock(control).items()),
+        date=occasion.date,
+        others=(("EV", occasion.event), *_sgf_clock(occasion.control).items()),
     )
     return format_game(record, notes)
 
@@ -136,27 +135,19 @@ def _reason(game: MatchGame) -> str:
     return "" if game.margin is None else f"{abs(game.margin):g}"
 
 
-def match_pgn(
-    game: MatchGame,
-    rules: GameConfig,
-    board: Game,
-    names: tuple[str, str],
-    control: TimeControl = NO_CLOCK,
-    event: str = EVENT,
-    date: str = "",
-) -> str:
+def match_pgn(game: MatchGame, rules: Game, names: tuple[str, str], occasion: Occasion) -> str:
     """Return a game of chess as PGN text; `names` are those of the match's first and second
     player."""
     white, black = names if game.first_is_black else names[::-1]
     tags = {
-        "Event": event,
-        "Date": date.replace("-", ".") or "????.??.??",
+        "Event": occasion.event,
+        "Date": occasion.date.replace("-", ".") or "????.??.??",
         "Round": str(game.number),
         "White": white,
         "Black": black,
     }
-    tags |= {"PlyCount": str(len(game.actions)), "Termination": _termination(game, board)}
-    tags["TimeControl"] = _pgn_clock(control)
+    tags |= {"PlyCount": str(len(game.actions)), "Termination": _termination(game, rules)}
+    tags["TimeControl"] = _pgn_clock(occasion.control)
     first, second = game.rewards
     fen = game.start or CHESS_START
     comments = _comments(game, _lines(game, board_of_fen(fen), format_san), ", ")
@@ -187,24 +178,16 @@ def _termination(game: MatchGame, rules: Game) -> str:
     return "rules infraction" if game.failure.startswith(ILLEGAL) else "abandoned"
 
 
-def match_csa(
-    game: MatchGame,
-    rules: GameConfig,
-    board: Game,
-    names: tuple[str, str],
-    control: TimeControl = NO_CLOCK,
-    event: str = EVENT,
-    date: str = "",
-) -> str:
+def match_csa(game: MatchGame, rules: Game, names: tuple[str, str], occasion: Occasion) -> str:
     """Return a game of shogi as CSA text; `names` are those of the match's first and second
     player."""
     black, white = names if game.first_is_black else names[::-1]
     sfen = game.start or SHOGI_START
     comments = _comments(game, _lines(game, board_of_sfen(sfen), format_csa_move), ", ")
-    facts = [("EVENT", event)]
-    facts += [("START_TIME", date.replace("-", "/"))] if date else []
-    facts += _csa_clock(control)
-    return format_csa(game.actions, sfen, black, white, csa_ending(game, board), comments, facts)
+    facts = [("EVENT", occasion.event)]
+    facts += [("START_TIME", occasion.date.replace("-", "/"))] if occasion.date else []
+    facts += _csa_clock(occasion.control)
+    return format_csa(game.actions, sfen, black, white, csa_ending(game, rules), comments, facts)
 
 
 def _csa_clock(control: TimeControl) -> list[tuple[str, str]]:
@@ -243,22 +226,9 @@ def csa_ending(game: MatchGame, rules: Game) -> str:
     )
 
 
-class MatchRecord(Protocol):
-    """A function that returns the text of a game, given the rules, the names of the match's first
-    and second player, the time control, the event, and the date as YYYY-MM-DD, empty for none."""
-
-    def __call__(
-        self,
-        game: MatchGame,
-        rules: GameConfig,
-        board: Game,
-        names: tuple[str, str],
-        control: TimeControl = NO_CLOCK,
-        event: str = EVENT,
-        date: str = "",
-    ) -> str: ...
-
-
+MatchRecord = Callable[[MatchGame, Game, tuple[str, str], Occasion], str]
+"""Returns the text of a game, given the rules, the names of the match's first and second player,
+and the occasion."""
 RECORDS: dict[str, tuple[str, MatchRecord]] = {
     "go": (".sgf", match_sgf),
     "chess": (".pgn", match_pgn),

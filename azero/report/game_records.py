@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import heapq
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +18,7 @@ from azero.games.go.settings import GoConfig
 from azero.games.settings import GameConfig
 from azero.match.directory import MATCH, read_match
 from azero.match.games import MatchGame
-from azero.match.records import RECORDS
+from azero.match.records import RECORDS, Occasion
 from azero.match.referee import PLAYED_OUT
 from azero.report.pieces import start_of
 from azero.selfplay.trajectory import NO_NETWORK
@@ -27,7 +26,7 @@ from azero.selfplay.trajectory import NO_NETWORK
 _SEPARATORS = {".sgf": "", ".pgn": "\n", ".csa": "/\n"}
 """Separator between games in a collection: SGF's grammar of collections, a blank line (PGN
 standard, section 8.2.1), a line of one slash (CSA 2.2)."""
-_EVENT = "azero self-play"
+_OCCASION = Occasion(event="azero self-play")
 _FORMATS = ", ".join(f"{suffix} of {game}" for game, (suffix, _) in RECORDS.items())
 
 
@@ -112,8 +111,7 @@ def _board_texts(
             played = rows[start : start + int(entry["length"])]
             game, names = _as_match_game(rules, board, entry, played)
             network = entry["network"][1] if "network" in entry.dtype.names else NO_NETWORK
-            own = _rules_of(rules, board, played)
-            yield int(network), write(game, own, board, names, event=_EVENT)
+            yield int(network), write(game, _rules_of(rules, board, played), names, _OCCASION)
 
 
 def _as_match_game(
@@ -140,8 +138,8 @@ def _as_match_game(
     return game, (name, name)
 
 
-def _rules_of(rules: GameConfig, board: Game, rows: np.ndarray) -> GameConfig:
+def _rules_of(rules: GameConfig, board: Game, rows: np.ndarray) -> Game:
     """Return the rules of one game: where the planes show the komi, it has its own."""
-    if isinstance(rules, GoConfig) and isinstance(board, Go):
-        return dataclasses.replace(rules, komi=board.komi_of(rows["frame"][0]), selfplay_komis=())
-    return rules
+    if not isinstance(board, Go):
+        return board
+    return rules.replace(komi=board.komi_of(rows["frame"][0]), selfplay_komis=()).build()

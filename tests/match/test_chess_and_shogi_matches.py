@@ -10,7 +10,6 @@ import pytest
 from rich.console import Console
 
 from azero.games.chess import pgn
-from azero.games.settings import GameConfig
 from azero.games.shogi import csa, record_files
 from azero.games.table import make
 from azero.match.directory import read_match_games
@@ -18,7 +17,7 @@ from azero.match.external import Pairing
 from azero.match.games import MatchGame
 from azero.match.matches import play_match
 from azero.match.openings import draw_openings, read_openings, read_starts, stronger_side
-from azero.match.records import RECORDS, csa_ending, match_csa, match_pgn
+from azero.match.records import RECORDS, Occasion, csa_ending, match_csa, match_pgn
 from azero.match.request import MatchRequest
 from azero.match.score import MatchResult, Tally
 from azero.match.sides import describe_rules, match_rules, read_sides
@@ -115,19 +114,17 @@ def test_failures_lose_and_records_say_so(tmp_path: Path, game: str) -> None:
 def test_what_a_program_says_is_not_how_it_failed() -> None:
     said = "a: crashed at 'go' (exit status 132); it said: illegal instruction, loses on time"
     game = MatchGame(1, None, True, -1.0, (), 0, said, "a")
-    config = GameConfig.default("chess")
-    assert '[Termination "abandoned"]' in match_pgn(game, config, config.build(), ("a", "b"))
+    assert '[Termination "abandoned"]' in match_pgn(game, make("chess"), ("a", "b"), Occasion())
     assert csa_ending(game, make("shogi")) == "%+ILLEGAL_ACTION"
 
 
 def test_a_draw_by_the_limit_of_moves_is_an_adjudication() -> None:
-    config = GameConfig.default("chess")
     for limit, reason in ((4, "adjudication"), (5, "normal")):
         game, end = make("chess", max_moves=limit), Position.start(make("chess"))
         for name in ("g1f3", "g8f6", "f3g1", "f6g8"):
             end = end.play(end.parse_action(name))
         played = MatchGame(1, None, True, 0.0, end.actions, 0, "played out")
-        assert f'[Termination "{reason}"]' in match_pgn(played, config, game, ("a", "b"))
+        assert f'[Termination "{reason}"]' in match_pgn(played, game, ("a", "b"), Occasion())
 
 
 def test_endings_of_shogi_in_csa() -> None:
@@ -136,9 +133,8 @@ def test_endings_of_shogi_in_csa() -> None:
     def ending(
         actions: tuple[int, ...], reward: float, how: str = "played out", failed: str = ""
     ) -> str:
-        return match_csa(
-            MatchGame(1, None, True, reward, actions, 0, how, failed), None, game, ("a", "b")
-        ).split()[-1]  # type: ignore[arg-type]
+        played = MatchGame(1, None, True, reward, actions, 0, how, failed)
+        return match_csa(played, game, ("a", "b"), Occasion()).split()[-1]
 
     (mate,) = csa.parse_games(MATE, "mate")
     around = Position.start(game)
@@ -338,7 +334,7 @@ def test_records_say_what_players_thought(
         1, None, True, reward, (first, second), 0, ending, start=start, decisions=decisions
     )
     suffix, write = RECORDS[name]
-    text = write(played, GameConfig.kind(name)(), game, ("a", "b"))
+    text = write(played, game, ("a", "b"), Occasion())
     assert expected in " ".join(text.split())
     (back,) = (pgn.parse_games if suffix == ".pgn" else csa.parse_games)(text, "back")
     assert back.actions == played.actions

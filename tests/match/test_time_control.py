@@ -7,15 +7,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from azero.games.chess.settings import ChessConfig
-from azero.games.go.settings import GoConfig
 from azero.games.position import Position
-from azero.games.shogi.settings import ShogiConfig
 from azero.games.table import make
 from azero.match import referee
 from azero.match.games import MatchGame
 from azero.match.matches import play_match
-from azero.match.records import csa_ending, match_csa, match_pgn, match_sgf
+from azero.match.records import Occasion, csa_ending, match_csa, match_pgn, match_sgf
 from azero.match.referee import play_game
 from azero.match.request import MatchRequest
 from azero.players.clock import Clock, TimeControl
@@ -97,9 +94,9 @@ def test_who_oversteps_the_time_loses(monkeypatch):
     assert record.ending == "second: loses on time, 5.01 s for a move with 5.00 s left"
     game = MatchGame(1, None, True, 1.0, (0,), 0, record.ending, failed="second")
     names = ("first", "second")
-    assert "RE[B+T]" in match_sgf(game, GoConfig(size=(3,)), make("go", size=3), names)
+    assert "RE[B+T]" in match_sgf(game, make("go", size=3), names, Occasion())
     chess = dataclasses.replace(game, actions=())
-    assert '[Termination "time forfeit"]' in match_pgn(chess, ChessConfig(), CHESS, names)
+    assert '[Termination "time forfeit"]' in match_pgn(chess, CHESS, names, Occasion())
     assert csa_ending(chess, make("shogi")) == "%TIME_UP"
     second.reset()
     assert play_game(TICTACTOE, first, second, Clock(5.0)).failed is None
@@ -124,21 +121,21 @@ def test_who_oversteps_the_time_loses(monkeypatch):
 )
 def test_records_say_the_time_control(control, sgf, pgn, csa):
     game, names = MatchGame(1, None, True, 1.0, (), 0, "second resigns"), ("first", "second")
-    go = match_sgf(game, GoConfig(size=(3,)), make("go", size=3), names, control)
+    go = match_sgf(game, make("go", size=3), names, Occasion(control))
     assert sgf in go and ("TM[" in go, "OT[" in go) == ("TM[" in sgf, "OT[" in sgf)
-    assert f'[TimeControl "{pgn}"]' in match_pgn(game, ChessConfig(), CHESS, names, control)
-    shogi = match_csa(game, ShogiConfig(), make("shogi"), names, control)
+    assert f'[TimeControl "{pgn}"]' in match_pgn(game, CHESS, names, Occasion(control))
+    shogi = match_csa(game, make("shogi"), names, Occasion(control))
     assert f"$TIME_LIMIT:{csa}\n" in shogi if csa else "TIME_LIMIT" not in shogi
 
 
 def test_records_say_the_event_and_the_date():
     game, names = MatchGame(1, None, True, 1.0, (), 0, "second resigns"), ("first", "second")
-    facts = {"event": "a cup", "date": "2026-01-02"}
-    go = match_sgf(game, GoConfig(size=(3,)), make("go", size=3), names, **facts)
+    occasion = Occasion(event="a cup", date="2026-01-02")
+    go = match_sgf(game, make("go", size=3), names, occasion)
     assert "DT[2026-01-02]" in go and "EV[a cup]" in go
-    chess = match_pgn(game, ChessConfig(), CHESS, names, **facts)
+    chess = match_pgn(game, CHESS, names, occasion)
     assert '[Event "a cup"]' in chess and '[Date "2026.01.02"]' in chess
-    shogi = match_csa(game, ShogiConfig(), make("shogi"), names, **facts)
+    shogi = match_csa(game, make("shogi"), names, occasion)
     assert "$EVENT:a cup\n$START_TIME:2026/01/02\n" in shogi
 
 
