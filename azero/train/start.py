@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from typing import Any
 
 from azero.console.standard_output import end_with_reader
 from azero.distributed.token import VARIABLE
@@ -17,6 +18,7 @@ from azero.experiment import Experiment
 from azero.train.arguments import Arguments, ClusterOptions, check_source, parse_arguments
 from azero.train.driver import run_experiment
 from azero.train.selfplay_run import WorkerBackend, make_selfplay_stage
+from azero.train.stage import MakeStage
 from azero.train.stopping import end_with_status
 from azero.train.supervised_run import make_supervised_stage
 
@@ -30,40 +32,30 @@ def start_run(experiment: Experiment, argv: Sequence[str] | None = None) -> None
             arguments = parse_arguments(experiment, argv)
         check_source(experiment, arguments)
         words = ("azero", "train", experiment.name, *(sys.argv[1:] if argv is None else argv))
-        learn = (
-            _learn_from_selfplay if experiment.learns_from == "selfplay" else _learn_from_records
-        )
-        return learn(experiment, arguments, shlex.join(words))
+        assert arguments.workdir is not None
+        with contextlib.ExitStack() as cluster:
+            return run_experiment(
+                experiment,
+                arguments.settings,
+                arguments.workdir,
+                _stage_maker(arguments, cluster),
+                from_checkpoint=arguments.from_checkpoint,
+                command=shlex.join(words),
+            )
 
     end_with_status(start)
 
 
-def _learn_from_selfplay(experiment: Experiment, arguments: Arguments, command: str) -> int:
-    assert arguments.workdir is not None
-    with contextlib.ExitStack() as cluster:
-        backend = None
-        if arguments.elastic.cluster is not None:
-            backend = cluster.enter_context(_open_cluster(arguments.elastic))
-        return run_experiment(
-            experiment,
-            arguments.settings,
-            arguments.workdir,
-            partial(make_selfplay_stage, backend=backend, from_network=arguments.from_network),
-            from_checkpoint=arguments.from_checkpoint,
-            command=command,
-        )
-
-
-def _learn_from_records(experiment: Experiment, arguments: Arguments, command: str) -> int:
-    assert arguments.workdir is not None and arguments.data is not None
-    return run_experiment(
-        experiment,
-        arguments.settings,
-        arguments.workdir,
-        partial(make_supervised_stage, arguments.data, from_network=arguments.from_network),
-        from_checkpoint=arguments.from_checkpoint,
-        command=command,
-    )
+def _stage_maker(arguments: Arguments, cluster: contextlib.ExitStack) -> MakeStage[Any]:
+    """Return what makes the stage: of learning from records where there are any, or of self-play,
+    whose workers end with `cluster`."""
+    first = arguments.from_network
+    if arguments.data is not None:
+        return partial(make_supervised_stage, arguments.data, from_network=first)
+    options, backend = arguments.elastic, None
+    if options.cluster is not None:
+        backend = cluster.enter_context(_open_cluster(options))
+    return partial(make_selfplay_stage, backend=backend, from_network=first)
 
 
 def _open_cluster(options: ClusterOptions) -> AbstractContextManager[WorkerBackend]:

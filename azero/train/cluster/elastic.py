@@ -13,6 +13,8 @@ age of the networks that played does, and it is recorded with every game.
 from __future__ import annotations
 
 import dataclasses
+import os
+import socket
 import time
 from collections.abc import Callable, Generator, Iterator
 from typing import Protocol
@@ -21,6 +23,7 @@ import jax
 import jax.numpy as jnp
 
 from azero import mesh as mesh_lib
+from azero.compilation_cache import use_compilation_cache
 from azero.games.contract import check_length
 from azero.match.score import MatchResult
 from azero.networks.make import resolve
@@ -81,8 +84,8 @@ class WorkerPool(Protocol):
 
 
 class Worker:
-    """Self-play games and matches on the devices of one process. Its unfinished games exist nowhere
-    else."""
+    """Self-play games and matches on the devices of one process, which is an actor of Ray. Its
+    unfinished games exist nowhere else."""
 
     def __init__(self, config: Config, starts: PyTree, platform: str, iteration: int, number: int):
         """Begin `selfplay.num_games` games from `starts`, states[P] or None. `platform` is JAX's
@@ -92,6 +95,7 @@ class Worker:
         Raises:
           ValueError: settings do not fit the devices of this process.
         """
+        use_compilation_cache()
         mesh = mesh_lib.make_mesh()
         self._programs = Programs(_fit_to_devices(config, platform), mesh)
         self._starts = None if starts is None else jax.device_put(starts, mesh_lib.replicated(mesh))
@@ -104,6 +108,11 @@ class Worker:
         self._dispatches = 0
         self._iteration = -1
         self._params: PyTree = None
+
+    def describe(self) -> str:
+        """Return host and devices; the answer shows that the worker is ready."""
+        here = f"{socket.gethostname()}, process {os.getpid()}"
+        return f"{here}, {jax.device_count()} x {jax.devices()[0].device_kind}"
 
     def play(self, iteration: int, variables: PyTree, threshold: float, done: int) -> Games:
         """Play one dispatch of all games with the player of `iteration`, which under a gate is

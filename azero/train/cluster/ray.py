@@ -15,12 +15,8 @@ import ray
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from azero.compilation_cache import use_compilation_cache
 from azero.console.progress import working
 from azero.console.terminal import make_console
-from azero.match.score import MatchResult
-from azero.selfplay.trajectory import Games
-from azero.settings import Config
 from azero.train.arguments import ClusterOptions
 from azero.train.cluster.elastic import Elastic, Worker
 from azero.train.cluster.workers import RayWorkerPool, last_line
@@ -29,7 +25,6 @@ from azero.train.loop import Loop, RunState
 from azero.train.selfplay_run import WorkerBackend
 from azero.train.stage import Iterate
 from azero.train.stopping import StopRequest
-from azero.types import PyTree
 
 LOCAL = "ray"
 """The value of --cluster that starts Ray on this machine."""
@@ -43,33 +38,6 @@ and the games in flight; allocated only as used."""
 _SHARE_OF_GPU = 0.9
 """Share of its part of a GPU that a worker preallocates; the rest is for CUDA (JAX takes 0.75 of a
 whole GPU)."""
-
-
-class Host:
-    """A worker in an actor's process."""
-
-    def __init__(
-        self, config: Config, starts: PyTree, platform: str, iteration: int, number: int
-    ) -> None:
-        """See `Worker`."""
-        use_compilation_cache()
-        self._worker = Worker(config, starts, platform, iteration, number)
-
-    def describe(self) -> str:
-        """Return host and devices of the worker; the answer shows that it is ready."""
-        devices = jax.devices()
-        return (
-            f"{socket.gethostname()}, process {os.getpid()}, {len(devices)} x "
-            f"{devices[0].device_kind}"
-        )
-
-    def play(self, iteration: int, variables: PyTree, threshold: float, done: int) -> Games:
-        """See `Worker.play`."""
-        return self._worker.play(iteration, variables, threshold, done)
-
-    def match(self, iteration: int, current: PyTree, opponent: PyTree) -> MatchResult:
-        """See `Worker.match`."""
-        return self._worker.match(iteration, current, opponent)
 
 
 @contextlib.contextmanager
@@ -183,7 +151,7 @@ def _reserve_gpus(count: int) -> Any:
 def _worker_starter(options: ClusterOptions, loop: Loop, iteration: int) -> Callable[[int], Any]:
     """Return the function that starts the actor of worker number n."""
     resources = {"TPU": options.worker_tpus} if options.worker_tpus else None
-    actor = ray.remote(Host).options(
+    actor = ray.remote(Worker).options(
         num_cpus=options.worker_cpus,
         num_gpus=options.worker_gpus,
         resources=resources,
