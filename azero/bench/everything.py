@@ -25,6 +25,7 @@ from rich.console import Console
 from azero.bench.parts import PARTS, Figure, Record, environment
 from azero.console.progress import working
 from azero.console.terminal import make_console
+from azero.data.rows import RowFile, read_rows
 
 LIMIT_SECONDS, QUICK_LIMIT_SECONDS = 1800.0, 400.0
 """A part that takes longer is cancelled: 19x19 with 20 blocks of 256 may take half an hour to
@@ -63,12 +64,11 @@ def run(arguments: EverythingArguments, console: Console) -> list[Record]:
         raise ValueError("--resume needs the file with the records: --json FILE")
     with working("looking for devices", console):
         device = _child("device", [], dict(os.environ), QUICK_LIMIT_SECONDS)
-    known = (
-        {record.part: record for record in read_records(arguments.json)} if arguments.resume else {}
-    )
+    kept = read_records(arguments.json) if arguments.resume and arguments.json else []
+    newest = {record.part: record for record in kept}
     known = {
         name: record
-        for name, record in known.items()
+        for name, record in newest.items()
         if (record.device, record.quick) == (device, arguments.quick) and record.status != "failed"
     }
     records = []
@@ -79,7 +79,8 @@ def run(arguments: EverythingArguments, console: Console) -> list[Record]:
             with working(f"part {number} of {len(names)}: {name}", console):
                 record = measure(name, device, arguments.quick)
             if arguments.json is not None:
-                append(arguments.json, record)
+                with RowFile(arguments.json) as file:
+                    file.append(dataclasses.asdict(record))
         console.print(
             f"{name}: {record.status}{f': {record.reason}' if record.reason else ''}",
             highlight=False,
@@ -131,36 +132,16 @@ def _child(name: str, flags: Sequence[str], variables: dict[str, str], limit: fl
         return path.read_text(encoding="utf-8")
 
 
-def append(path: Path, record: Record) -> None:
-    """Write `record` at the end of the file, whole and on the disk before anything else is
-    measured."""
-    torn = path.exists() and path.stat().st_size > 0 and not path.read_bytes().endswith(b"\n")
-    with path.open("a", encoding="utf-8") as file:
-        file.write("\n" * torn + json.dumps(dataclasses.asdict(record)) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def read_records(path: Path | None) -> list[Record]:
-    """Return the records of a file, none where there is no file yet; a line that was cut off is
-    left out.
+def read_records(path: Path) -> list[Record]:
+    """Return the records of a file, none where there is no file yet.
 
     Raises:
-      ValueError: a complete line is not a record.
+      ValueError: a line is not a record.
     """
-    records = []
-    for number, line in enumerate(
-        path.read_text(encoding="utf-8").splitlines() if path and path.exists() else [], 1
-    ):
-        try:
-            fields = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        try:
-            records.append(_record(fields))
-        except (TypeError, KeyError):
-            raise ValueError(f"{path}, line {number}: not a record of azero bench all") from None
-    return records
+    try:
+        return [_record(row) for row in read_rows(path)]
+    except (TypeError, KeyError):
+        raise ValueError(f"{path} holds other rows than those of azero bench all") from None
 
 
 def _record(fields: dict) -> Record:
