@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 LONGEST = 300
 """Characters; a position or a move of any format here is shorter."""
 
@@ -19,3 +22,12 @@ def shorten(text: object) -> str:
     return (
         whole if len(whole) <= LONGEST else f"{whole[: LONGEST // 2]} ... {whole[-LONGEST // 2 :]}"
     )
+
+
+@contextlib.contextmanager
+def quoting(text: str, meant: str) -> Iterator[None]:
+    """Quote `text`, which should have been what is `meant`, in a ValueError of the block."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{shorten(repr(text))} is not {meant}: {shorten(error)}") from None

@@ -30,7 +30,7 @@ from azero.games.diagrams import (
     sets_of,
 )
 from azero.games.positions import word
-from azero.games.quoting import shorten
+from azero.games.quoting import quoting
 from azero.types import Array
 
 START = "gle/1c1/1C1/ELG b - 1"
@@ -57,12 +57,8 @@ def parse_sfen(sfen: str) -> ParsedAnimalSfen:
       ValueError: it is not the position of an unfinished game; the SFEN is quoted, with what is
         wrong.
     """
-    try:
+    with quoting(sfen, "a position of animal shogi in SFEN"):
         return _parse(sfen)
-    except ValueError as error:
-        raise ValueError(
-            f"{shorten(repr(sfen))} is not a position of animal shogi in SFEN: {shorten(error)}"
-        ) from None
 
 
 def _parse(sfen: str) -> ParsedAnimalSfen:

@@ -10,7 +10,7 @@ from azero.games.chess.squares import ChessSquares, mirror
 from azero.games.compass import choose, spread
 from azero.games.diagrams import parse_ranks, sets_of
 from azero.games.positions import word
-from azero.games.quoting import shorten
+from azero.games.quoting import quoting
 from azero.types import Array
 
 START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
@@ -43,26 +43,14 @@ def parse_fen(fen: str) -> ParsedFen:
     Raises:
       ValueError: it is not a valid position; the FEN is quoted, with what is wrong.
     """
-    try:
-        return _parse(fen)
-    except ValueError as error:
-        raise ValueError(
-            f"{shorten(repr(fen))} is not a chess position in FEN: {shorten(error)}"
-        ) from None
-
-
-def _parse(fen: str) -> ParsedFen:
-    fields = split_fen(fen)
-    pieces = parse_pieces(fields.pieces, 8)
-    rights = _parse_castling(fields.castling, pieces)
-    file = _parse_en_passant(fields.en_passant, fields.side, pieces)
-    parsed = ParsedFen(
-        position_of(pieces, fields.side, rights, file),
-        word(fields.plies),
-        word(min(fields.clock, CLOCK_MAX)),
-    )
-    check_opponent_king(mirrored(parsed.position))
-    return parsed
+    with quoting(fen, "a chess position in FEN"):
+        fields = split_fen(fen)
+        pieces = parse_pieces(fields.pieces, 8)
+        rights = _parse_castling(fields.castling, pieces)
+        file = _parse_en_passant(fields.en_passant, fields.side, pieces)
+        position = position_of(pieces, fields.side, rights, file)
+        check_opponent_king(mirrored(position))
+    return ParsedFen(position, word(fields.plies), word(min(fields.clock, CLOCK_MAX)))
 
 
 class Fields(NamedTuple):

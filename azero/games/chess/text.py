@@ -25,7 +25,7 @@ __all__ = ["START", "ChessBoard", "board_of_fen", "board_of_state", "parse_fen"]
 @dataclass(frozen=True)
 class ChessBoard:
     """One position, for display and notation: made from a state (`of_state`) or a FEN
-    (`board_of_fen`); its moves are actions of `MOVES`.
+    (`of_fen`); its moves are actions of `MOVES`.
 
     Subclasses are boards of other sizes inside the 8x8 one.
     """
@@ -42,6 +42,17 @@ class ChessBoard:
     SIZE: ClassVar[int] = 8
     MOVES: ClassVar[ModuleType] = moves
     BOARD: ClassVar[ModuleType] = positions
+    parse_fen = staticmethod(parse_fen)
+
+    @classmethod
+    def of_fen(cls, fen: str) -> Self:
+        """Return the board that a FEN describes.
+
+        Raises:
+          ValueError: it is not a position of the game; what is wrong is named.
+        """
+        parsed = cls.parse_fen(fen)
+        return cls(parsed.position, int(parsed.plies[0]), int(parsed.clock[0]))
 
     @classmethod
     def of_state(cls, state: Any) -> Self:
@@ -111,16 +122,6 @@ class ChessBoard:
         return type(self)(moved, self.plies + 1, clock)
 
 
-def board_of_fen(fen: str) -> ChessBoard:
-    """Return the board that a FEN describes.
-
-    Raises:
-      ValueError: it is not a position of chess; what is wrong is named.
-    """
-    parsed = parse_fen(fen)
-    return ChessBoard(parsed.position, int(parsed.plies[0]), int(parsed.clock[0]))
-
-
 def board_of_frame(frame: np.ndarray) -> ChessBoard:
     """Return the board of frame uint32[9], in which no pawn can be captured en passant."""
     words = frame.reshape(-1, 1)
@@ -129,6 +130,7 @@ def board_of_frame(frame: np.ndarray) -> ChessBoard:
     return ChessBoard(seen, int(known.plies[0]), int(known.clock[0]))
 
 
+board_of_fen = ChessBoard.of_fen
 board_of_state = ChessBoard.of_state
 
 

@@ -15,7 +15,7 @@ from azero.games.chess.text import ChessBoard, format_diagram, format_fen, forma
 from azero.games.minichess import board as boards
 from azero.games.minichess import moves
 from azero.games.positions import word
-from azero.games.quoting import shorten
+from azero.games.quoting import quoting
 
 __all__ = ["START", "board_of_fen", "board_of_state", "format_diagram", "format_fen", "format_uci"]
 
@@ -30,30 +30,21 @@ def parse_fen(fen: str) -> ParsedFen:
     Raises:
       ValueError: it is not a valid position; the FEN is quoted, with what is wrong.
     """
-    try:
-        return _parse(fen)
-    except ValueError as error:
-        raise ValueError(
-            f"{shorten(repr(fen))} is not a minichess position in FEN: {shorten(error)}"
-        ) from None
-
-
-def _parse(fen: str) -> ParsedFen:
-    fields = chess_fen.split_fen(fen)
-    if (fields.castling, fields.en_passant) != ("-", "-"):
-        raise ValueError(
-            f"minichess has no castling and no en passant: these fields are '-', not "
-            f"{fields.castling!r} and {fields.en_passant!r}"
+    with quoting(fen, "a minichess position in FEN"):
+        fields = chess_fen.split_fen(fen)
+        if (fields.castling, fields.en_passant) != ("-", "-"):
+            raise ValueError(
+                f"minichess has no castling and no en passant: these fields are '-', not "
+                f"{fields.castling!r} and {fields.en_passant!r}"
+            )
+        wide = ["."] * 64
+        for square, piece in enumerate(chess_fen.parse_pieces(fields.pieces, boards.SIZE)):
+            wide[boards.wide_square(square)] = piece
+        seen = chess_fen.position_of(wide, fields.side, 0, 0)
+        seen = boards.shift_up(seen) if fields.side == "b" else seen
+        chess_fen.check_opponent_king(
+            boards.block_unused_squares(boards.shift_up(chess_fen.mirrored(seen)))
         )
-    pieces = chess_fen.parse_pieces(fields.pieces, boards.SIZE)
-    wide = ["."] * 64
-    for square, piece in enumerate(pieces):
-        wide[boards.wide_square(square)] = piece
-    seen = chess_fen.position_of(wide, fields.side, 0, 0)
-    seen = boards.shift_up(seen) if fields.side == "b" else seen
-    chess_fen.check_opponent_king(
-        boards.block_unused_squares(boards.shift_up(chess_fen.mirrored(seen)))
-    )
     return ParsedFen(seen, word(fields.plies), word(min(fields.clock, positions.CLOCK_MAX)))
 
 
@@ -63,6 +54,7 @@ class MinichessBoard(ChessBoard):
     NAME = "minichess"
     SIZE = boards.SIZE
     MOVES: ClassVar[ModuleType] = moves
+    parse_fen = staticmethod(parse_fen)
     wide_square = staticmethod(boards.wide_square)
     BOARD: ClassVar[ModuleType] = boards
 
@@ -72,14 +64,5 @@ class MinichessBoard(ChessBoard):
         return legal.legal(boards.block_unused_squares(self.position))
 
 
-def board_of_fen(fen: str) -> MinichessBoard:
-    """Return the board that a FEN describes.
-
-    Raises:
-      ValueError: it is not a position of minichess; what is wrong is named.
-    """
-    parsed = parse_fen(fen)
-    return MinichessBoard(parsed.position, int(parsed.plies[0]), int(parsed.clock[0]))
-
-
+board_of_fen = MinichessBoard.of_fen
 board_of_state = MinichessBoard.of_state

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from azero.games.positions import join, word
-from azero.games.quoting import shorten
+from azero.games.quoting import quoting
 from azero.games.shogi import legal
 from azero.games.shogi.legal import FREE_RANKS
 from azero.games.shogi.position import (
@@ -32,6 +32,7 @@ LETTERS = ("", *"PLNSBRGK", *(f"+{letter}" for letter in "PLNSBR"))
 NAMES = ("", "pawn", "lance", "knight", "silver", "bishop", "rook", "gold", "king")
 MAX_MOVE_NUMBER = 100_000
 """Largest move number of a start position."""
+_MEANT = "a shogi position in SFEN"
 _HAND_ORDER = "RBGSNLP"
 """Pieces in hand as USI lists them."""
 
@@ -60,21 +61,15 @@ def parse_sfen(*sfens: str) -> ParsedSfen:
     # Seen by the side that has just moved, whose king must not be in check.
     in_check = legal.legal(unpack(parsed.frame, ~parsed.white)).in_check
     if in_check.any():
-        wrong = sfens[int(in_check.argmax())]
-        raise _sfen_error(wrong, ValueError("the side that is not to move is in check"))
+        with quoting(sfens[int(in_check.argmax())], _MEANT):
+            raise ValueError("the side that is not to move is in check")
     return parsed
-
-
-def _sfen_error(sfen: str, error: ValueError) -> ValueError:
-    return ValueError(f"{shorten(repr(sfen))} is not a shogi position in SFEN: {shorten(error)}")
 
 
 def _parse(sfen: str) -> ParsedSfen:
     """Read one SFEN; whether its position can be reached by a legal move is not checked."""
-    try:
+    with quoting(sfen, _MEANT):
         return _parse_fields((START if sfen.strip() == "startpos" else sfen).split())
-    except ValueError as error:
-        raise _sfen_error(sfen, error) from None
 
 
 def _parse_fields(fields: list[str]) -> ParsedSfen:
