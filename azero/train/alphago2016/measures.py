@@ -4,6 +4,7 @@ comparison."""
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -222,16 +223,6 @@ def compare_overfitting(context: StageContext) -> Outcome:
     return Outcome(rows=rows, notes=[ERROR_NOTE, *(f"{row.what}: {row.ours}" for row in made.rows)])
 
 
-def compare_planes(context: StageContext) -> Outcome:
-    """Train policy networks that see 4, 12, 20 and 48 planes."""
-    return _compare(context, "planes")
-
-
-def compare_filters(context: StageContext) -> Outcome:
-    """Train policy networks of other widths."""
-    return _compare(context, "filters")
-
-
 def compared(context: StageContext, kind: str) -> dict[int, tuple[str, Config]]:
     """Return the policy networks that the stage `kind` compares, "planes" or "filters", by that
     number: the stage that trains each, and its settings. Where the stage `policy` has the same
@@ -251,8 +242,8 @@ def compared(context: StageContext, kind: str) -> dict[int, tuple[str, Config]]:
     }
 
 
-def _compare(context: StageContext, kind: str) -> Outcome:
-    """Train the policy networks of a stage, and predict the test split."""
+def compare(kind: str, context: StageContext) -> Outcome:
+    """Train the policy networks of the stage `kind`, and predict the test split."""
     rows, position = held_out_records(context)
     context.directory(kind).mkdir(parents=True, exist_ok=True)
     lines = []
@@ -286,8 +277,8 @@ MEASURES: dict[str, Callable[[StageContext], Outcome]] = {
     "rl-match": measure_reinforcement,
     "value-error": measure_value_error,
     "mixing": measure_mixing,
-    "planes": compare_planes,
-    "filters": compare_filters,
+    "planes": functools.partial(compare, "planes"),
+    "filters": functools.partial(compare, "filters"),
     "overfitting": compare_overfitting,
     "second-pass": make_second_pass,
 }

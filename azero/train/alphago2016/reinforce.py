@@ -28,7 +28,7 @@ from azero.games.go.rules import Go
 from azero.games.go.sensible import sensible_moves
 from azero.learn.learner import TrainState, make_learner, place_samples, reinforce_loss
 from azero.learn.metrics import StepMetrics
-from azero.match.compiled import MatchGames, make_match
+from azero.match.compiled import Match, MatchGames, make_match
 from azero.players.alphago2016 import make_go
 from azero.search.batched.policy import make_policy
 from azero.search.leaf import network_leaf
@@ -75,6 +75,24 @@ def make_sampling_policy(
     symmetries."""
     leaf = network_leaf(cast(Game, game), infer, random_symmetry=False)
     return make_policy(cast(Game, game), leaf, functools.partial(sensible_moves, game))
+
+
+def make_policy_games(
+    game: Go, policy: SearchFn, num_games: int, mesh: Mesh
+) -> tuple[Match, Callable[[HostArray], Trace]]:
+    """Make the match of a policy, with two sets of parameters, in which every move is sampled, and
+    the function that replays its games."""
+    rules = cast(Game, game)
+    match = make_match(
+        rules,
+        policy,
+        policy,
+        num_games,
+        temperature_moves=rules.max_moves,
+        moves_per_chunk=16,
+        mesh=mesh,
+    )
+    return match, make_tracer(rules, functools.partial(sensible_moves, game), mesh)
 
 
 def own_moves(games: MatchGames, trace: Trace, num_frames: int) -> OwnMoves:
@@ -128,16 +146,9 @@ class Reinforce:
         self.learner = make_learner(config.learner, network, game, mesh, reinforce_loss)
         self._fold = jax.jit(network.fold, out_shardings=mesh_lib.replicated(mesh))
         policy = make_sampling_policy(self.game, network.infer)
-        self._match = make_match(
-            game,
-            policy,
-            policy,
-            config.selfplay.num_games,
-            temperature_moves=game.max_moves,
-            moves_per_chunk=16,
-            mesh=mesh,
+        self._match, self._trace = make_policy_games(
+            self.game, policy, config.selfplay.num_games, mesh
         )
-        self._trace = make_tracer(game, functools.partial(sensible_moves, self.game), mesh)
 
     def fresh_state(self) -> ReinforceState:
         """Return the state before the first iteration."""

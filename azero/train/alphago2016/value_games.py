@@ -22,15 +22,14 @@ from jax.sharding import Mesh
 from azero import mesh as mesh_lib
 from azero.data.records.policy_games import pack_decorrelated, pack_whole
 from azero.games.game import Game
-from azero.games.go.sensible import random_points, sensible_moves
-from azero.match.compiled import make_match
+from azero.games.go.sensible import random_points
 from azero.players.alphago2016 import make_go
 from azero.search.search import SearchFn
-from azero.selfplay.policy_games import Decorrelated, make_decorrelated_games, make_tracer
+from azero.selfplay.policy_games import Decorrelated, make_decorrelated_games
 from azero.selfplay.trajectory import Games, HostArray
 from azero.settings import Config
 from azero.train.alphago2016.config import ValueDataConfig
-from azero.train.alphago2016.reinforce import make_sampling_policy
+from azero.train.alphago2016.reinforce import make_policy_games, make_sampling_policy
 from azero.types import PyTree
 
 
@@ -90,20 +89,10 @@ class ValueGames:
         (search, self._first), (other, self._second) = (
             sampler(player, mesh) for player in (first, second)
         )
-        game = cast(Game, self.game)
         self._play_one = make_decorrelated_games(
-            game, search, other, functools.partial(random_points, self.game), mesh
+            cast(Game, self.game), search, other, functools.partial(random_points, self.game), mesh
         )
-        self._match = make_match(
-            game,
-            other,
-            other,
-            settings.num_games,
-            temperature_moves=game.max_moves,
-            moves_per_chunk=16,
-            mesh=mesh,
-        )
-        self._trace = make_tracer(game, functools.partial(sensible_moves, self.game), mesh)
+        self._match, self._trace = make_policy_games(self.game, other, settings.num_games, mesh)
 
     @property
     def rows_per_position(self) -> int:
