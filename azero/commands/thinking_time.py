@@ -6,13 +6,13 @@ python -m azero.commands.thinking_time runs/go9 --visits 16 32 64 128 --games 20
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import sys
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
+import tyro
+from tyro.conf import Positional
 
 from azero.match.directory import read_players
 from azero.match.elo import EloFit
@@ -23,71 +23,61 @@ from azero.report.ratings import rate
 PLOT = "thinking.png"
 
 
-def measure(
-    player: str,
-    visits: Sequence[int],
-    games: int,
-    out: Path,
-    seed: int = 0,
-    console: Console | None = None,
-) -> EloFit:
-    """Play matches of `games` games between neighbouring amounts of simulations and rate them; what
-    is in `out` already is not played again. `visits` ascend, 0 is the policy alone; `player` is a
-    network as in `azero match`, without visits. A run without an iteration plays all matches with
-    the checkpoint that was the newest in the first one.
+@dataclass(frozen=True)
+class Request:
+    """Matches of a network between neighbouring amounts of simulations."""
+
+    player: Positional[str]
+    """The directory of a run, or a network as in azero match, without visits."""
+    out: Path
+    """Directory for the matches and the figure; what is in it is not played again."""
+    visits: tuple[int, ...] = (16, 32, 64, 128)
+    """Simulations per move, increasing; 0 is the policy alone."""
+    games: int = 200
+    """Games of each match."""
+    seed: int = 0
+    """Random seed."""
+
+
+def measure(request: Request) -> EloFit:
+    """Play the matches and rate them. A run without an iteration plays all matches with the
+    checkpoint that was the newest in the first one.
 
     Raises:
       ValueError: the amounts are not increasing, or a match cannot be played.
       CheckpointError: a checkpoint cannot be read.
     """
-    if len(visits) < 2 or any(low >= high for low, high in itertools.pairwise(visits)):
-        raise ValueError(
-            f"--visits takes two or more increasing numbers, not {' '.join(map(str, visits))}"
-        )
-    separator = "&" if "?" in player else "?"
-    names = [f"{count} simulations" if count else "policy alone" for count in visits]
-    directories = [out / f"{low}-{high}" for low, high in itertools.pairwise(visits)]
-    texts = [f"{player}{separator}visits={count}" for count in visits]
-    for index, directory in enumerate(directories):
+    pairs = list(itertools.pairwise(request.visits))
+    if not pairs or any(low >= high for low, high in pairs):
+        given = " ".join(map(str, request.visits))
+        raise ValueError(f"--visits takes two or more increasing numbers, not {given}")
+    separator = "&" if "?" in request.player else "?"
+    names = {count: f"{count} simulations" if count else "policy alone" for count in request.visits}
+    texts = {count: f"{request.player}{separator}visits={count}" for count in request.visits}
+    directories = [request.out / f"{low}-{high}" for low, high in pairs]
+    for (low, high), directory in zip(pairs, directories, strict=True):
         facts = next(iter(read_players(directories).values()), None)  # all are one network
-        play_match(
-            MatchRequest(
-                first=texts[index + 1],
-                second=texts[index],
-                games=games,
-                temperature_moves=4,
-                first_name=names[index + 1],
-                second_name=names[index],
-                seed=seed,
-                out=directory,
-            ),
-            console,
-            {} if facts is None else dict.fromkeys(texts, facts),
+        match = MatchRequest(
+            first=texts[high],
+            second=texts[low],
+            games=request.games,
+            temperature_moves=4,
+            first_name=names[high],
+            second_name=names[low],
+            seed=request.seed,
+            out=directory,
         )
-    return rate(directories, {names[0]: 0.0}, plot=out / PLOT, console=console)
+        known = {} if facts is None else dict.fromkeys(texts.values(), facts)
+        play_match(match, known=known)
+    return rate(directories, {names[request.visits[0]]: 0.0}, plot=request.out / PLOT)
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Print the ratings and write them as a figure."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("player", help="the directory of a run, or a network as in azero match")
-    parser.add_argument(
-        "--visits",
-        type=int,
-        nargs="+",
-        default=[16, 32, 64, 128],
-        help="simulations per move, increasing",
-    )
-    parser.add_argument("--games", type=int, default=200, help="of each match")
-    parser.add_argument(
-        "--out", type=Path, required=True, help="directory for the matches and the figure"
-    )
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args(arguments)
+    prog = "python -m azero.commands.thinking_time"
+    request = tyro.cli(Request, prog=prog, description=__doc__, args=arguments)
     try:
-        measure(options.player, options.visits, options.games, options.out, options.seed)
+        measure(request)
     except (ValueError, OSError) as error:
         print(f"azero: {error}", file=sys.stderr)
         sys.exit(2)
