@@ -62,11 +62,11 @@ def run(arguments: Arguments) -> MatchResult:
         new_trees=(make_new_trees(kept, game, arguments.visits), None),
     )
     key = jax.random.key(arguments.seed)
-    return match(loaded.params, loaded.params, key, _print_progress).result
 
+    def report(moves: int, finished: int) -> None:
+        print(f"{moves} moves, {finished} games over", file=sys.stderr, flush=True)
 
-def _print_progress(moves: int, finished: int) -> None:
-    print(f"{moves} moves, {finished} games over", file=sys.stderr, flush=True)
+    return match(loaded.params, loaded.params, key, report).result
 
 
 if __name__ == "__main__":

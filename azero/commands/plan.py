@@ -301,10 +301,6 @@ def _work_facts(cost: ProgramCost) -> dict[str, str]:
     }
 
 
-def _percent_text(share: float) -> str:
-    return f"{100 * share:.0f}%" if share >= 0.01 else f"{100 * share:.2g}%"
-
-
 def _run_facts(plan: Plan) -> dict[str, str]:
     run, topology = plan.run, plan.topology
     facts = {"devices": f"{topology.num_devices} on {topology.num_chips} chip(s)"}
@@ -319,11 +315,12 @@ def _run_facts(plan: Plan) -> dict[str, str]:
         }
     flops = f"{run.step_flops:.4g} flops a device ({run.step_hand_flops:.4g} by the layers)"
     games = f", {format_count(run.run_games)} games" if run.run_games else ""
-    duration = format_duration(run.run_days * 86_400)
+    duration, percent = format_duration(run.run_days * 86_400), 100 * run.learner_share
+    learning = f"{percent:.0f}%" if percent >= 1 else f"{percent:.2g}%"
     facts |= {
         "a training step": f"{format_time(run.step_seconds)} at the roofline; {flops}",
         "the run": f"{format_count(run.run_steps)} steps{games}",
-        "time": f"{duration} ({_percent_text(run.learner_share)} of it learning)",
+        "time": f"{duration} ({learning} of it learning)",
     }
     if plan.dollars is not None:
         facts["price"] = f"{plan.dollars:,.2f} dollars at {plan.price:g} a chip and hour"

@@ -78,7 +78,11 @@ def read_positions(game: Game, path: Path) -> tuple[list[str], PyTree]:
     try:
         states = game.from_positions(list(different))
     except ValueError:
-        _explain(game, path, rows)
+        for number, line in rows:  # which one is it?
+            try:
+                game.from_positions([line])
+            except ValueError as error:
+                raise ValueError(f"{path}, line {number}: {error}") from None
         raise
     index = np.asarray([different[line] for line in lines])
     states = jax.tree.map(lambda leaf: leaf[index], states)
@@ -98,16 +102,3 @@ def _without_operations(line: str) -> str:
     position, counts, operations = found.groups()
     clock, number = (re.search(rf" {name} +(\d+);", operations) for name in ("hmvc", "fmvn"))
     return position + (counts or f" {clock[1] if clock else 0} {number[1] if number else 1}")
-
-
-def _explain(game: ReadsPositions, path: Path, rows: Sequence[tuple[int, str]]) -> None:
-    """Say which of the lines is wrong.
-
-    Raises:
-      ValueError: the first of them; file and line are quoted.
-    """
-    for number, line in rows:
-        try:
-            game.from_positions([line])
-        except ValueError as error:
-            raise ValueError(f"{path}, line {number}: {error}") from None

@@ -25,11 +25,6 @@ def transform(board: Array, symmetry: Array) -> Array:
     return _flip(_transpose(board, symmetry), symmetry)
 
 
-def inverse_transform(board: Array, symmetry: Array) -> Array:
-    """Undo `transform`."""
-    return _transpose(_flip(board, symmetry), symmetry)
-
-
 def transform_policy(policy: Array, symmetry: Array, board_shape: tuple[int, int]) -> Array:
     """Apply symmetry int32[] to an array [A] whose first H*W entries are the points row by row; the
     rest (pass) stays."""
@@ -40,7 +35,8 @@ def transform_policy(policy: Array, symmetry: Array, board_shape: tuple[int, int
 def inverse_transform_policy(policy: Array, symmetry: Array, board_shape: tuple[int, int]) -> Array:
     """Undo `transform_policy`."""
     points, rest = _split(policy, board_shape)
-    return jnp.concatenate([inverse_transform(points, symmetry).reshape(-1), rest])
+    back = _transpose(_flip(points, symmetry), symmetry)
+    return jnp.concatenate([back.reshape(-1), rest])
 
 
 def _split(policy: Array, board_shape: tuple[int, int]) -> tuple[Array, Array]:

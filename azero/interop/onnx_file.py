@@ -157,7 +157,9 @@ class OnnxNetwork:
         if shape not in self._programs:
             self._programs[shape] = self._make_programs(parts, self._threads, shape[1:])
         parted = np.asarray(planes, np.float32).reshape(shape)
-        answers = list(self._pool.map(_call, self._programs[shape], parted))
+        answers = list(
+            self._pool.map(lambda program, part: program(part), self._programs[shape], parted)
+        )
         return {name: np.concatenate([answer[name] for answer in answers]) for name in answers[0]}
 
 
@@ -165,10 +167,6 @@ _Program = Callable[[np.ndarray], dict[str, np.ndarray]]
 """planes float32[P, H, W, C] -> outputs by name"""
 _MakePrograms = Callable[[int, int, tuple[int, ...]], list[_Program]]
 """(programs that run side by side, threads of all of them, shape of the planes of each)"""
-
-
-def _call(program: _Program, planes: np.ndarray) -> dict[str, np.ndarray]:
-    return program(planes)
 
 
 def _open_onnxruntime(path: Path, dtype: str) -> tuple[dict[str, str], set[str], _MakePrograms]:

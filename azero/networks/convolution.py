@@ -36,10 +36,6 @@ class Convolution(NamedTuple):
     """(x [B, H, W, C], gradient of the output [B, H, W, F]) -> gradient of the weights"""
 
 
-def _prepare_xla(kernel: Array, width: int) -> Array:
-    return kernel
-
-
 def _apply_xla(x: Array, weights: Array) -> Array:
     return lax.conv_general_dilated(
         x, weights, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
@@ -90,7 +86,7 @@ def _unroll(x: Array) -> list[Array]:
 
 
 CONVOLUTIONS: dict[str, Convolution] = {
-    "xla": Convolution(_prepare_xla, _apply_xla, _gradient_xla),
+    "xla": Convolution(lambda kernel, width: kernel, _apply_xla, _gradient_xla),
     "dots": Convolution(_prepare_dots, _apply_dots, _gradient_dots),
     "winograd": Convolution(prepare_tiles, apply_tiles, gradient_tiles),
 }

@@ -116,6 +116,7 @@ def write_report(workdir: Path, out: Path | None = None) -> Path:
         sample_view(index, iteration, game)
         for index, (iteration, game) in enumerate(_chosen_samples(data.samples))
     ]
+    steps = [sample["steps"] for sample in samples]
     page = template.render(
         title=data.run.get("experiment", workdir.name),
         status=status(data),
@@ -128,7 +129,8 @@ def write_report(workdir: Path, out: Path | None = None) -> Path:
         charts=draw_charts(chart_series(data.metrics) | opening_series(data.metrics)),
         other_charts=draw_charts(_other_series(data.metrics)),
         samples=samples,
-        sample_data=_script_json([sample["steps"] for sample in samples]),
+        # JSON that is safe inside a <script> element
+        sample_data=Markup(json.dumps(steps, separators=(",", ":")).replace("<", "\\u003c")),
         settings=_settings(data.config),
         written=time.strftime("%Y-%m-%d %H:%M:%S"),
         cell=CELL,
@@ -323,7 +325,11 @@ def sample_view(index: int, iteration: int, game: StoredGame) -> dict[str, Any]:
     how = NOTATIONS.get(game.game)
     first, second = ("Black", "White") if how is None else how.sides
     is_first = first_mover_begins(game)
-    values = [_first_view(value, ply + (not is_first)) for ply, value in enumerate(game.values)]
+    # those for the side to move, as seen by the first mover
+    values = [
+        None if value is None else round(value if (ply % 2 == 0) == is_first else -value, 3)
+        for ply, value in enumerate(game.values)
+    ]
     shown = _shown(game, how)
     winner = (
         "draw"
@@ -386,11 +392,6 @@ def _shown(game: StoredGame, how: DiagramNotation | None) -> _Shown:
     return _Shown(None, [], [str(action) for action in game.actions], [])
 
 
-def _first_view(value: float | None, ply: int) -> float | None:
-    """Return a value for the side to move as seen by the first mover, rounded."""
-    return None if value is None else round(value if ply % 2 == 0 else -value, 3)
-
-
 def _value_strip(values: Sequence[float | None], first: str) -> Markup | None:
     """Draw the value for the first mover, called `first`, over the game as a small curve; None
     where no values are known."""
@@ -418,8 +419,3 @@ def _settings(config: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]
 
 def _setting(value: Any) -> str:
     return json.dumps(value) if isinstance(value, list | dict) else format_cell(value)
-
-
-def _script_json(value: Any) -> Markup:
-    """Return JSON that is safe inside a <script> element."""
-    return Markup(json.dumps(value, separators=(",", ":")).replace("<", "\\u003c"))

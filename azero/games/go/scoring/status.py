@@ -81,7 +81,8 @@ def owners_of(board: np.ndarray, seed: int = 0) -> np.ndarray:
     # loads JAX, which the other commands of a GTP engine need not wait for
     from azero.games.go.scoring.playouts import count_ownership
 
-    return count_ownership(board, _num_playouts(board.size), seed)
+    playouts = np.clip(PLAYOUT_MOVES // board.size // 2 * 2, FEWEST_PLAYOUTS, MOST_PLAYOUTS)
+    return count_ownership(board, int(playouts), seed)
 
 
 def judge(board: np.ndarray, seed: int = 0) -> Status:
@@ -196,10 +197,6 @@ def _is_surrounded(
             outside |= _border(region, board.shape) - chain
             outside -= region
     return all(board[point] == -colour and safe[point] for point in outside)
-
-
-def _num_playouts(num_points: int) -> int:
-    return int(np.clip(PLAYOUT_MOVES // num_points // 2 * 2, FEWEST_PLAYOUTS, MOST_PLAYOUTS))
 
 
 def area_of(board: np.ndarray) -> np.ndarray:
