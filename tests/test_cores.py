@@ -46,7 +46,7 @@ def test_a_user_without_a_home_is_told_what_to_set(monkeypatch, capsys) -> None:
     monkeypatch.setattr(main, "use_compilation_cache", cache_directory)
     monkeypatch.setattr(sys, "argv", ["azero", "play", "tictactoe"])
     with pytest.raises(SystemExit) as stop:
-        main.run_command()
+        main.main()
     assert stop.value.code == 2
     assert "no home directory; set HOME, XDG_CACHE_HOME or" in capsys.readouterr().err
 

@@ -387,15 +387,10 @@ def _existing(workdir: Path) -> Path:
     return workdir
 
 
+@end_with_reader()
 def main() -> None:
     """Run the `azero` command; a user's mistake ends in one line and exit status 2, and a reader
     that goes (`| head`) in 141."""
-    with end_with_reader():
-        run_command()
-
-
-def run_command() -> None:
-    """Run what the command line asks for."""
     from azero import __version__
 
     if sys.argv[1:2] in (["--version"], ["version"]):

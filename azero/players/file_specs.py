@@ -8,9 +8,8 @@ from pathlib import Path
 from azero.games.game import Game
 from azero.games.settings import GameConfig
 from azero.interop.onnx_file import Backend, OnnxNetwork
-from azero.players.head_estimates import Heads, draws_estimator
+from azero.players.head_estimates import Heads
 from azero.players.play_style import PlayStyle
-from azero.players.points import points_estimator
 from azero.players.searches import Constants, symmetry_of, with_eyes_last
 from azero.players.thinking import can_play, describe_board
 from azero.players.tree_player import TreePlayer
@@ -120,7 +119,6 @@ def load_onnx(
     evaluator = tree.make_evaluator(game, leaf, (), seed, network=network)
     if spec.visits is not None:
         style = style.with_visits(max(1, spec.visits))
-    heads = Heads(config.network.build(game).heads, network.outputs)
     return TreePlayer(
         game,
         evaluator,
@@ -128,6 +126,5 @@ def load_onnx(
         style=style,
         name=spec.name,
         seed=seed,
-        points=points_estimator(game, heads),
-        draws=draws_estimator(game, heads),
+        heads=Heads(config.network.build(game).heads, network.outputs),
     )

@@ -32,9 +32,8 @@ from azero.players.alphago2016 import FORM as APV_FORM
 from azero.players.alphago2016 import ApvSpec, load_apv, parse_apv, resolve_apv
 from azero.players.file_specs import FORMS as FILE_FORMS
 from azero.players.file_specs import LeelaSpec, OnnxSpec, Searching, load_onnx, make_game
-from azero.players.head_estimates import draws_estimator, network_heads
+from azero.players.head_estimates import network_heads
 from azero.players.play_style import PlayStyle
-from azero.players.points import points_estimator
 from azero.players.program_specs import FORMS as PROGRAM_FORMS
 from azero.players.program_specs import ProgramSpec, parse_program
 from azero.players.random_moves import FORM as RANDOM_FORM
@@ -360,16 +359,14 @@ def load_thinker(
         style = style.with_visits(spec.visits, counts_new)
     leaf = with_eyes_last(config, game, symmetry_network_leaf(game, network.infer))
     evaluator = tree.make_evaluator(game, leaf, params, settings.seed)
-    name, heads = with_search(spec, config, ENGINE).name, network_heads(network, params)
     return TreePlayer(
         game,
         evaluator,
         settings=tree,
         style=style,
-        name=name,
+        name=with_search(spec, config, ENGINE).name,
         seed=settings.seed,
-        points=points_estimator(game, heads),
-        draws=draws_estimator(game, heads),
+        heads=network_heads(network, params),
     )
 
 

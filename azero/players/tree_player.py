@@ -16,10 +16,10 @@ import numpy as np
 from azero.games.game import Game, VariablePlanes
 from azero.games.go.rules import Go
 from azero.players.clock import Clock
-from azero.players.head_estimates import Estimator
+from azero.players.head_estimates import Heads, draws_estimator
 from azero.players.play_style import PlayStyle
 from azero.players.player import RESIGN, Decision, Move, Position
-from azero.players.points import PointsEstimate
+from azero.players.points import PointsEstimate, points_estimator
 from azero.players.root_moves import describe_moves, is_most_visited_best, order_moves
 from azero.players.thinking import (
     Analysis,
@@ -50,8 +50,7 @@ class TreePlayer:
         style: PlayStyle = PlayStyle(),  # noqa: B008
         name: str = "azero",
         seed: int = 0,
-        points: Estimator[PointsEstimate] | None = None,
-        draws: Estimator[float] | None = None,
+        heads: Heads | None = None,
     ) -> None:
         """Make a player of `game`; the rules may change from position to position (the komi).
 
@@ -62,11 +61,11 @@ class TreePlayer:
           style: how moves are chosen.
           name: the name of this player in reports.
           seed: of sampled moves; the draws continue from game to game.
-          points: estimates scores and owners; None where the network cannot.
-          draws: estimates the probability of a draw; the same.
+          heads: those of the network, which estimate scores, owners and draws; None without any.
         """
         self.name = name
-        self._points, self._draws = points, draws
+        self._points = None if heads is None else points_estimator(game, heads)
+        self._draws = None if heads is None else draws_estimator(game, heads)
         self.evaluator = evaluator
         self.style = style
         self._settings = settings

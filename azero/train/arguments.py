@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Protocol, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
 import tyro
 
@@ -127,14 +127,8 @@ def check_source(experiment: Experiment, arguments: Arguments) -> None:
         raise ValueError(f"{experiment.name} learns from records: {how}")
 
 
-class _HasWorkdir(Protocol):
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def workdir(self) -> Path | None: ...
-
-
-A = TypeVar("A", bound=_HasWorkdir)
+A = TypeVar("A")
+"""A dataclass of arguments with a field `workdir`."""
 
 
 def parse_flags(default: A, name: str, title: str, argv: Sequence[str]) -> A:
@@ -145,14 +139,14 @@ def parse_flags(default: A, name: str, title: str, argv: Sequence[str]) -> A:
         an error.)
     """
     refuse_empty(argv)
-    arguments = tyro.cli(
+    arguments: Any = tyro.cli(
         type(default),
         prog=f"python -m azero.experiments.{name}",
         description=title,
         default=default,
         args=argv,
     )
-    return dataclasses.replace(arguments, workdir=find_workdir(arguments.workdir, name))
+    return cast(A, dataclasses.replace(arguments, workdir=find_workdir(arguments.workdir, name)))
 
 
 def find_workdir(workdir: str | Path | None, name: str) -> Path:
