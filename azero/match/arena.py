@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 
 from azero.data.rows import Row
 from azero.match.elo import PairResult, Rating, fit_elo
+from azero.match.paired import group_games
 from azero.match.score import MatchResult, Tally
 
 EVALUATION = "evaluation"
@@ -67,16 +68,10 @@ def rate_checkpoints(rows: Sequence[Row]) -> list[tuple[int, Rating]]:
     if not pairs:
         return []
     first = str(min(int(name) for pair in pairs for name in (pair.first, pair.second)))
-    connected = {first}
-    while (
-        grown := {
-            name
-            for pair in pairs
-            for name in (pair.first, pair.second)
-            if connected & {pair.first, pair.second}
-        }
-        - connected
-    ):
-        connected |= grown
-    ratings = fit_elo([pair for pair in pairs if pair.first in connected], {first: 0.0}).ratings
+    groups = group_games([(pair.first, pair.second) for pair in pairs])
+    of_groups = [[pairs[index] for index in group] for group in groups]
+    connected = next(
+        group for group in of_groups if any(first in (pair.first, pair.second) for pair in group)
+    )
+    ratings = fit_elo(connected, {first: 0.0}).ratings
     return sorted(((int(rating.name), rating) for rating in ratings), key=lambda entry: entry[0])
