@@ -157,6 +157,8 @@ def play(
     visits: int = 400,
     colour: str = "first",
     komi: float | None = None,
+    size: int | None = None,
+    handicap: int | None = None,
 ) -> None:
     """Play against a network in this terminal.
 
@@ -166,10 +168,12 @@ def play(
       colour: yours: black or white as the game has them (in chess White moves first), or first or
         second.
       komi: points for White in Go; default the checkpoint's.
+      size: points per side in Go; default the checkpoint's.
+      handicap: Black's stones on fixed points in Go; White moves first.
     """
     from azero.engines.serve import play_in_terminal
 
-    play_in_terminal(source, visits, colour, komi)
+    play_in_terminal(source, visits, colour, komi, size, handicap)
 
 
 @contextlib.contextmanager

@@ -145,7 +145,7 @@ def play(workdir: Path | str, visits: int = 64, colour: str = "first") -> Clicka
     """
     jax.config.update("jax_platforms", "cpu")
     print("loading the network and compiling the search ...")
-    game = load_human_game(Source(checkpoint=str(workdir)), visits, colour, komi=None)
+    game = load_human_game(Source(checkpoint=str(workdir)), visits, colour)
     widgets = _widgets()
     if widgets is None or game.session.game.name not in CLICKABLE:
         Terminal(game.session, game.limits, make_console(), human=game.human).run(input)

@@ -51,7 +51,7 @@ class GoGame:
         self._first = (np.zeros(shape, np.int8), 0)
         self._colours: list[int] = []
         self._actions: list[int] = []
-        position = _set_up(self._board_rules(shape, rules), *self._first)
+        position = set_up(self._board_rules(shape, rules), *self._first)
         self.session = Session(
             self._go(shape), make_thinker, position=position, is_interrupted=is_interrupted
         )
@@ -74,7 +74,7 @@ class GoGame:
     @property
     def first_stones(self) -> tuple[list[int], list[int]]:
         """Black's and White's points before the first move, in ascending order."""
-        return _points_of(self._first[0])
+        return points_of(self._first[0])
 
     @property
     def first_to_play(self) -> int:
@@ -133,7 +133,7 @@ class GoGame:
         self._first = (board, to_play)
         self._colours = []
         self._actions = []
-        self.session.start(_set_up(self._board_rules(self.shape, self.rules), *self._first))
+        self.session.start(set_up(self._board_rules(self.shape, self.rules), *self._first))
         self.session.game = self._go(self.shape)
 
     def set_komi(self, komi: float) -> None:
@@ -152,7 +152,7 @@ class GoGame:
         """Replay the game so far under other rules."""
         if game == cast(Go, self.position.game):
             return
-        positions = [_set_up(game, *self._first)]
+        positions = [set_up(game, *self._first)]
         for number, (colour, action) in enumerate(self.moves, start=1):
             try:
                 positions.append(turned(positions[-1], colour).play(action))
@@ -218,7 +218,7 @@ def turned(position: Position, colour: int) -> Position:
     # Who was to move in an earlier board follows from its age, so that each change counts there.
     num_moves = int(state.num_moves) + (position.to_play != colour)
     if num_moves >= game.max_moves:
-        return _set_up(game, game.board(state), colour)
+        return set_up(game, game.board(state), colour)
     history = state.history
     if history is not None:
         history = np.array(history)
@@ -233,12 +233,12 @@ def turned(position: Position, colour: int) -> Position:
     return without_history(Position.of_state(position.game, changed))
 
 
-def _set_up(game: Go, board: np.ndarray, to_play: int) -> Position:
+def set_up(game: Go, board: np.ndarray, to_play: int) -> Position:
     """Return the beginning of a game with the stones of `board` int8[H, W] on it."""
-    return Position.of_state(cast(Game, game), game.host_setup(*_points_of(board), to_play))
+    return Position.of_state(cast(Game, game), game.host_setup(*points_of(board), to_play))
 
 
-def _points_of(board: np.ndarray) -> tuple[list[int], list[int]]:
+def points_of(board: np.ndarray) -> tuple[list[int], list[int]]:
     """Return Black's and White's points on `board` int8[H, W], in ascending order."""
     flat = board.reshape(-1)
     return np.flatnonzero(flat > 0).tolist(), np.flatnonzero(flat < 0).tolist()

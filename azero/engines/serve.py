@@ -12,13 +12,14 @@ from typing import NamedTuple
 from azero.console.standard_output import say
 from azero.console.terminal import make_console
 from azero.engines.background import StartError
-from azero.engines.go_game import MOVES_PER_POINT, GoGame
+from azero.engines.go_game import MOVES_PER_POINT, GoGame, set_up
 from azero.engines.limits import Settings
 from azero.engines.move_game import MoveGame
 from azero.engines.session import Session
 from azero.engines.source import DEFAULTS, Source
 from azero.engines.terminal.terminal import Terminal
 from azero.games.game import Game
+from azero.games.go import setup
 from azero.games.go.rule_names import Rules
 from azero.games.go.rules import Go
 from azero.games.go.settings import GoConfig
@@ -30,7 +31,7 @@ from azero.models.registry import read_network
 from azero.players.random_moves import RandomMovesSpec
 from azero.players.searches import ENGINE
 from azero.players.specs import NetworkSpec, ThinkerSpec, load_any_thinker, resolve
-from azero.players.thinking import Limits, describe_board
+from azero.players.thinking import Limits, can_play, describe_board
 
 MOST_MOVES = 4096
 """Longest game of chess, shogi and their relatives that an engine plays: the most that the rules of
@@ -103,11 +104,19 @@ def load_moves(protocol: str, source: Source, visits: int | None) -> MoveGame:
     return game
 
 
-def play_in_terminal(source: Source, visits: int, colour: str, komi: float | None) -> None:
-    """Play a game against a network in the terminal."""
+def play_in_terminal(
+    source: Source,
+    visits: int,
+    colour: str,
+    komi: float | None,
+    size: int | None,
+    handicap: int | None,
+) -> None:
+    """Play a game against a network in the terminal; the arguments are those of
+    `load_human_game`."""
     console = make_console()
     with console.status("loading ..."):
-        game = load_human_game(source, visits, colour, komi)
+        game = load_human_game(source, visits, colour, komi, size, handicap)
     Terminal(game.session, game.limits, console, human=game.human).run(
         console.input if sys.stdin.isatty() else lambda prompt: input()
     )
@@ -122,18 +131,34 @@ class HumanGame(NamedTuple):
     """0 if the human moves first, else 1."""
 
 
-def load_human_game(source: Source, visits: int, colour: str, komi: float | None) -> HumanGame:
-    """Load a network and compile its programs for a game against a human.
+def load_human_game(
+    source: Source,
+    visits: int,
+    colour: str,
+    komi: float | None = None,
+    size: int | None = None,
+    handicap: int | None = None,
+) -> HumanGame:
+    """Load a network and compile its programs for a game against a human; in Go on a board of
+    `size` x `size` points, with `handicap` stones of Black's, where these are given.
 
     Raises:
-      ValueError: the colour, the visits, the komi or the source is not valid, or the network cannot
-        be loaded or compiled.
+      ValueError: the colour, the visits, the komi, the size, the handicap or the source is not
+        valid, or the network cannot be loaded or compiled.
     """
     spec = chosen_player(source, "go")
     limits = Limits(visits=_visits(spec, visits))
-    game = human_rules(_game_config(spec), komi).build()
+    _, config = resolve(spec)
+    game = human_rules(config.game, komi, size, handicap).build()
+    known = config.game.build()
+    if not can_play(known, game, config.network.FITS_ANY_BOARD):
+        raise ValueError(f"{spec.name} plays {describe_board(known)}, not {describe_board(game)}")
     human = side_of(colour, game)
-    session = Session(game, lambda game: load_any_thinker(spec, rules_of(game)))
+    start = None
+    if isinstance(game, Go) and handicap is not None:
+        points = setup.handicap_points(handicap, game.board_shape)
+        start = set_up(game, setup.board_of(points, (), game.board_shape), 1)
+    session = Session(game, lambda game: load_any_thinker(spec, rules_of(game)), position=start)
     try:
         session.prepare(quietly=True)
     except StartError as error:
@@ -141,18 +166,25 @@ def load_human_game(source: Source, visits: int, colour: str, komi: float | None
     return HumanGame(session, limits, human)
 
 
-def human_rules(trained: GameConfig, komi: float | None) -> GameConfig:
-    """Return the rules of a game with a person: those that the network learned, with `komi` if it
-    is given, and without the move limit of self-play.
+def human_rules(
+    trained: GameConfig,
+    komi: float | None = None,
+    size: int | None = None,
+    handicap: int | None = None,
+) -> GameConfig:
+    """Return the rules of a game with a person: those that the network learned, with `komi` and
+    `size` if they are given, and without the move limit of self-play.
 
     Raises:
-      ValueError: the komi is not possible, or the game has none.
+      ValueError: the komi or the size is not possible, or the game has none, or no handicap.
     """
     if isinstance(trained, GoConfig):
-        longest = MOVES_PER_POINT * math.prod(trained.build().board_shape)
-        return trained.replace(max_moves=longest, komi=trained.komi if komi is None else komi)
-    if komi is not None:
-        raise ValueError(f"--komi {komi:g} is for Go, not {trained.name}")
+        shape = trained.build().board_shape if size is None else (size, size)
+        komi = trained.komi if komi is None else komi
+        return trained.replace(size=shape, max_moves=MOVES_PER_POINT * math.prod(shape), komi=komi)
+    for flag, value in (("komi", komi), ("size", size), ("handicap", handicap)):
+        if value is not None:
+            raise ValueError(f"--{flag} {value:g} is for Go, not {trained.name}")
     return trained.replace(max_moves=MOST_MOVES) if isinstance(trained, PiecesConfig) else trained
 
 

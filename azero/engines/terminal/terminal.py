@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from azero.data.files import describe_system_error
+from azero.engines.go_game import points_of
 from azero.engines.moves import best_action
 from azero.engines.session import Session
 from azero.engines.terminal.board import draw_board
@@ -130,7 +131,9 @@ class Terminal:
             return
         with self._console.status("thinking ..."):
             analysis = self._session.think(self._position, self._limits)
-        if analysis.value <= RESIGN_THRESHOLD and analysis.visits > 1:
+        # With a handicap, where White moves first, the network begins far behind and plays on.
+        may_resign = self._session.positions[0].to_play == 0 and analysis.visits > 1
+        if may_resign and analysis.value <= RESIGN_THRESHOLD:
             self._resign(1 - self._human)
             return
         action = best_action(self._position, analysis)
@@ -213,12 +216,19 @@ class Terminal:
         if self._winner is not None:
             rewards = (1.0, -1.0) if self._winner == 0 else (-1.0, 1.0)
         result = format_result(rewards, "R" if self._has_resigned else "") if self._is_over else "?"
+        start = self._session.positions[0]
+        black, white = points_of(game.board(start.state))
         path = Path(os.path.expanduser(name))  # as shells do, "~nobody" stays
         record = GameRecord(
             name=path.name,
             board_shape=game.board_shape,
             komi=game.komi,
-            moves=tuple((ply % 2, action) for ply, action in enumerate(position.actions)),
+            moves=tuple(
+                (ply % 2, action) for ply, action in enumerate(position.actions, start.to_play)
+            ),
+            black_points=tuple(black),
+            white_points=tuple(white),
+            to_play=start.to_play,
             result=result,
             rules=rules_name(game.superko, game.suicide),
             players=names if self._human == 0 else (names[1], names[0]),

@@ -25,12 +25,18 @@ GO = {"size": 5, "komi": 6.5}
 
 
 def _play(
-    lines: list[str], game: str = "go", human: int = 0, value: float = 0.0
+    lines: list[str],
+    game: str = "go",
+    human: int = 0,
+    value: float = 0.0,
+    start: Position | None = None,
 ) -> tuple[str, Session]:
     """Return what is said, and the session at the end."""
-    rules = make(game, **(GO if game == "go" else {}))
+    rules = make(game, **(GO if game == "go" else {})) if start is None else start.game
     session = Session(
-        rules, lambda game: UniformThinker(game, value, expects_pass=game.name == "go")
+        rules,
+        lambda game: UniformThinker(game, value, expects_pass=game.name == "go"),
+        position=start,
     )
     out = io.StringIO()
     waiting = iter(lines)
@@ -168,11 +174,39 @@ def test_a_side_is_chosen_by_its_colour(game: str, colours: str) -> None:
 
 def test_a_game_with_a_person_does_not_end_after_as_many_moves_as_self_play() -> None:
     go = GoConfig(size=(5,), komi=0.5)
-    assert human_rules(go, None).build().max_moves == 2 * go.build().max_moves == 100
-    assert human_rules(go, 2.5) == go.replace(max_moves=100, komi=2.5)
-    assert human_rules(MinichessConfig(max_moves=100), None).build().max_moves == 4096
+    assert human_rules(go).build().max_moves == 2 * go.build().max_moves == 100
+    assert human_rules(go, 2.5) == go.replace(size=(5, 5), max_moves=100, komi=2.5)
+    assert human_rules(MinichessConfig(max_moves=100)).build().max_moves == 4096
     with pytest.raises(ValueError, match=r"--komi 2\.5 is for Go, not minichess"):
         human_rules(MinichessConfig(), 2.5)
+
+
+def test_white_begins_a_handicap_game_and_does_not_resign_it(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "load_any_thinker", lambda *_: UniformThinker(None))
+    monkeypatch.setattr(Session, "prepare", lambda *_, **__: None)
+    loaded = load_human_game(Source(random_net="go9_efficient"), 3, "black", 0.5, 7, 3)
+    start = loaded.session.position
+    assert start.game.board_shape == (7, 7)
+    assert start.to_play == 1 and start.game.komi == 0.5
+    path = tmp_path / "game.sgf"
+    output, _ = _play(["D4", "resign", f"save {path}"], value=-1.0, start=start)
+    assert "I resign" not in output and output.count("I play") == 2
+    (record,) = parse_games(path.read_bytes(), "saved")
+    assert record.board_shape == (7, 7) and len(record.black_points) == 3
+    assert [colour for colour, _ in record.moves] == [1, 0, 1]
+
+
+def test_a_board_or_a_handicap_that_cannot_be_is_refused() -> None:
+    for source, size, handicap, message in (
+        (Source(random_net="go9"), 7, None, "go9 plays .*9x9, not .*7x7"),
+        (Source(random_net="go9"), None, 10, "10 fixed handicap stones on 9x9: 2 to 9 are allowed"),
+        (Source(random_net="tictactoe"), None, 2, "--handicap 2 is for Go, not tictactoe"),
+        (Source(random_net="tictactoe"), 4, None, "--size 4 is for Go, not tictactoe"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            load_human_game(source, 3, "first", None, size, handicap)
 
 
 def test_chess_is_drawn_as_chess_and_its_sides_have_their_names() -> None:
@@ -222,4 +256,4 @@ def test_a_network_that_cannot_be_compiled_is_an_error_in_one_line(
 
     monkeypatch.setattr(serve, "load_any_thinker", fail)
     with pytest.raises(ValueError, match=message):
-        load_human_game(Source(random_net="tictactoe"), 10, "first", None)
+        load_human_game(Source(random_net="tictactoe"), 10, "first")
