@@ -4,6 +4,7 @@ from azero.checkpoint.checkpointer import Checkpointer, Restored
 from azero.checkpoint.reading import (
     CheckpointRow,
     export_network,
+    find_checkpoint,
     list_checkpoints,
     load_network,
     load_settings,
@@ -17,6 +18,7 @@ __all__ = [
     "Checkpointer",
     "Restored",
     "export_network",
+    "find_checkpoint",
     "list_checkpoints",
     "load_network",
     "load_settings",

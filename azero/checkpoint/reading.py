@@ -26,6 +26,7 @@ from azero.settings import Config, from_dict
 from azero.types import PyTree
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 
 class CheckpointRow(NamedTuple):
@@ -72,8 +73,8 @@ def load_network(workdir: Path, iteration: int | None = None) -> tuple[PyTree, i
 
     Args:
       workdir: the run's directory, or one with an exported network (`export_network`).
-      iteration: which checkpoint; None is the newest that is whole, and those passed over are
-        logged as warnings.
+      iteration: which checkpoint; None is the newest that is whole, and a warning that is logged
+        names those passed over.
 
     Returns:
       (network variables {"params": ..., "batch_stats": ...} as numpy arrays, the checkpoint's
@@ -87,14 +88,29 @@ def load_network(workdir: Path, iteration: int | None = None) -> tuple[PyTree, i
         variables, config = read_exported(workdir)
         found, _ = read_exported_settings(workdir)
     else:
-        variables, found, config = _newest_whole(workdir, iteration, _load)
+        found, (variables, config) = _newest_whole(workdir, iteration, _load, _log.warning)
     return variables, found, _for_any_machine(config)
 
 
-def load_settings(workdir: Path, iteration: int | None = None) -> tuple[int, Config]:
+def find_checkpoint(workdir: Path, iteration: int | None = None) -> tuple[int, Config]:
     """Return the iteration and the settings of `load_network`.
 
-    The arrays are not read, so that one whose arrays are damaged is not passed over.
+    The arrays of a run are read to see whether they are whole, so that whoever keeps the number can
+    load that checkpoint later; those passed over are logged, as there.
+
+    Raises:
+      CheckpointError: there is no such checkpoint, or it is damaged; those there are, are named.
+    """
+    if _is_exported(workdir, iteration):
+        return load_settings(workdir, iteration)
+    _, found, config = load_network(workdir, iteration)
+    return found, config
+
+
+def load_settings(workdir: Path, iteration: int | None = None) -> tuple[int, Config]:
+    """Return the settings of a checkpoint, and which it is: None is the newest with a whole record.
+
+    No arrays are read: `load_network` may find them damaged, go back further and say so.
 
     Raises:
       CheckpointError: there is no such checkpoint, or its record is damaged; those there are, are
@@ -102,14 +118,8 @@ def load_settings(workdir: Path, iteration: int | None = None) -> tuple[int, Con
     """
     if _is_exported(workdir, iteration):
         found, config = read_exported_settings(workdir)
-        return found, _for_any_machine(config)
-
-    def load(root: Path, candidate: int) -> tuple[int, Config]:
-        return candidate, from_dict(
-            orbax_io.read_record(root, candidate)["config"], source=f"checkpoint {candidate}"
-        )
-
-    found, config = _newest_whole(workdir, iteration, load)
+    else:
+        found, config = _newest_whole(workdir, iteration, _read_settings, _log.debug)
     return found, _for_any_machine(config)
 
 
@@ -150,8 +160,14 @@ def _is_exported(workdir: Path, iteration: int | None) -> bool:
     return True
 
 
-def _newest_whole(workdir: Path, iteration: int | None, load: Callable[[Path, int], T]) -> T:
-    """Return what `load` makes of a checkpoint: the one that is named, or the newest it can read.
+def _newest_whole(
+    workdir: Path,
+    iteration: int | None,
+    load: Callable[[Path, int], T],
+    say: Callable[[str], None],
+) -> tuple[int, T]:
+    """Return a checkpoint, the one that is named or the newest that `load` can read, and what it
+    makes of it. If it goes back to an older one, one line to `say` says so.
 
     Raises:
       CheckpointError: there is no such checkpoint, or it is damaged.
@@ -168,23 +184,36 @@ def _newest_whole(workdir: Path, iteration: int | None, load: Callable[[Path, in
         if iteration not in present:
             listed = ", ".join(map(str, present))
             raise CheckpointError(f"{workdir} has no checkpoint {iteration}; it has {listed}")
-        return load(root, iteration)
+        try:
+            return iteration, load(root, iteration)
+        except DamagedCheckpointError as error:
+            problem = f"checkpoint {iteration} of {workdir} is damaged: {error}"
+            raise DamagedCheckpointError(problem) from error
     tried: set[int] = set()
+    damaged: dict[int, str] = {}
     while left := [number for number in present if number not in tried]:
         candidate = left[-1]
         tried.add(candidate)
         try:
-            return load(root, candidate)
+            found = load(root, candidate)
         except DamagedCheckpointError as error:
             present = store.list_iterations(root)  # a run may have saved and deleted meanwhile
             if candidate in present:
-                logger = logging.getLogger(__name__)
-                logger.warning("checkpoint %d is damaged: %s", candidate, error)
-    listed = ", ".join(map(str, present))
-    raise CheckpointError(f"no checkpoint in {root} is complete; it has {listed}")
+                damaged[candidate] = f"checkpoint {candidate} is damaged: {error}"
+            continue
+        if damaged:
+            say(f"{workdir}: {'; '.join(damaged.values())}; checkpoint {candidate} is used")
+        return candidate, found
+    reasons = "; ".join(damaged.values()) or f"it has {', '.join(map(str, present))}"
+    raise CheckpointError(f"no checkpoint in {root} is complete: {reasons}")
 
 
-def _load(root: Path, iteration: int) -> tuple[PyTree, int, Config]:
+def _read_settings(root: Path, iteration: int) -> Config:
+    record = orbax_io.read_record(root, iteration)
+    return from_dict(record["config"], source=f"checkpoint {iteration}")
+
+
+def _load(root: Path, iteration: int) -> tuple[PyTree, Config]:
     record = orbax_io.read_record(root, iteration)
     leaves = record["leaves"]
     part = "best" if "best" in leaves else "train"
@@ -198,7 +227,7 @@ def _load(root: Path, iteration: int) -> tuple[PyTree, int, Config]:
         if path.startswith(f"{place}/")
     }
     config = from_dict(record["config"], source=f"checkpoint {iteration}")
-    return unflatten_dict(named, sep="/"), iteration, config
+    return unflatten_dict(named, sep="/"), config
 
 
 def _seconds_since(saved_at: float) -> float:

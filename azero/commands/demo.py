@@ -11,7 +11,7 @@ import numpy as np
 from rich.console import Console
 
 from azero.api.model import Model, load
-from azero.checkpoint import load_settings
+from azero.checkpoint import find_checkpoint
 from azero.console.terminal import make_console
 from azero.engines.web.serve import serve
 from azero.experiments import go5_efficient
@@ -99,7 +99,7 @@ def _play_gnu_go(workdir: Path, player: str, console: Console) -> None:
         )
         return
     # a network that has learned more plays matches of its own
-    iteration, _ = load_settings(workdir)
+    iteration, _ = find_checkpoint(workdir)
     for our_rules, word, remark in (
         (False, "as-it-comes", "with its default settings and rules"),
         (True, "capturing", "with our rules, and told to capture all dead stones before it passes"),

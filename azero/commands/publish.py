@@ -25,7 +25,7 @@ from rich.console import Console
 from tyro.conf import Positional
 
 from azero import mesh as mesh_lib
-from azero.checkpoint import export_network, load_settings
+from azero.checkpoint import export_network, find_checkpoint
 from azero.config import to_dict
 from azero.console.terminal import make_console
 from azero.data.files import read_header
@@ -109,7 +109,7 @@ def publish(
             f"{experiment} is not in experiments/: --experiment names the directory of the "
             "repository with the record of the run"
         )
-    iteration, config = load_settings(checkpoint, request.iteration)
+    iteration, config = find_checkpoint(checkpoint, request.iteration)
     request = dataclasses.replace(request, iteration=iteration)  # the run may go on learning
     matches = [_measured(directory, request.name, iteration) for directory in request.match]
     old = read_network(request.name, root) if request.name in list_names(root) else None

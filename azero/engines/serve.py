@@ -30,7 +30,12 @@ from azero.models.naming import PROTOCOL_GAMES
 from azero.models.registry import read_network
 from azero.players.random_moves import RandomMovesSpec
 from azero.players.searches import ENGINE
-from azero.players.specs import NetworkSpec, ThinkerSpec, load_any_thinker, resolve
+from azero.players.specs import (
+    NetworkSpec,
+    ThinkerSpec,
+    load_any_thinker,
+    read_settings,
+)
 from azero.players.thinking import Limits, can_play, describe_board
 
 MOST_MOVES = 4096
@@ -62,7 +67,7 @@ def load_go(
     """
     spec = chosen_player(source, "go")
     settings.visits = _visits(spec, settings.visits)
-    _, config = resolve(spec)
+    config = read_settings(spec)
     board = config.game.build()
     if not isinstance(board, Go):
         problem = "this protocol is for Go (azero play plays every game)"
@@ -148,7 +153,7 @@ def load_human_game(
     """
     spec = chosen_player(source, "go")
     limits = Limits(visits=_visits(spec, visits))
-    _, config = resolve(spec)
+    config = read_settings(spec)
     game = human_rules(config.game, komi, size, handicap).build()
     known = config.game.build()
     if not can_play(known, game, config.network.FITS_ANY_BOARD):
@@ -219,7 +224,7 @@ def _visits(spec: ThinkerSpec, visits: int | None) -> int | None:
 
 
 def _game_config(spec: ThinkerSpec) -> GameConfig:
-    return resolve(spec)[1].game
+    return read_settings(spec).game
 
 
 def rules_of(game: Game) -> GameConfig:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 import jax
 import numpy as np
 
-from azero.checkpoint import load_settings, load_variables
+from azero.checkpoint import find_checkpoint, load_variables
 from azero.games.game import Game
 from azero.games.go.rollouts.playouts import Rollouts, Starts
 from azero.games.go.rules import Go
@@ -241,14 +241,16 @@ def _setting(key: str, value: str) -> dict[str, Any]:
 
 def resolve_apv(spec: ApvSpec) -> tuple[ApvSpec, Config]:
     """Return the player with the numbers of its checkpoints filled in, and the settings of the
-    policy network, after a look at those of all others; no arrays are read.
+    policy network, after a look at those of all others.
 
     Raises:
       CheckpointError: a directory holds no network, or a damaged one, or not that checkpoint.
       ValueError: a directory holds another kind of network, or boards differ.
     """
     wanted = dict(spec.iterations)
-    found = {part: load_settings(path, wanted.get(part)) for part, path in spec.directories.items()}
+    found = {
+        part: find_checkpoint(path, wanted.get(part)) for part, path in spec.directories.items()
+    }
     board = cast(Game, make_go(found["policy"][1].game))
     for part, (_, config) in found.items():
         directory, network = spec.directories[part], config.network.name

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, get_args
 
 import jax
 
-from azero.checkpoint import load_settings, load_variables
+from azero.checkpoint import find_checkpoint, load_settings, load_variables
 from azero.experiment import load
 from azero.games.game import Game
 from azero.games.settings import GameConfig
@@ -253,7 +253,7 @@ def _number(text: str, name: str, value: str) -> float:
 
 def resolve(spec: ThinkerSpec) -> tuple[ThinkerSpec, Config]:
     """Return the player with the number of its checkpoint filled in, and the settings that it was
-    made with. No arrays are read.
+    made with. The checkpoint has been read and is whole.
 
     Raises:
       CheckpointError: there is no such checkpoint, or it is damaged.
@@ -271,9 +271,23 @@ def resolve(spec: ThinkerSpec) -> tuple[ThinkerSpec, Config]:
         config = spec.config
     else:
         check_directory(spec.workdir)
-        iteration, config = load_settings(spec.workdir, spec.iteration)
+        iteration, config = find_checkpoint(spec.workdir, spec.iteration)
         spec = dataclasses.replace(spec, iteration=iteration)
     return spec, with_symmetries(config, spec.symmetries)
+
+
+def read_settings(spec: ThinkerSpec) -> Config:
+    """Return the settings that a player was made with. Unlike `resolve` this reads no arrays of a
+    run, which take long; its newest checkpoint may be damaged, and loading then goes back further.
+
+    Raises:
+      CheckpointError, ValueError: as `resolve`.
+    """
+    if not isinstance(spec, CheckpointSpec):
+        return resolve(spec)[1]
+    check_directory(spec.workdir)
+    _, config = load_settings(spec.workdir, spec.iteration)
+    return with_symmetries(config, spec.symmetries)
 
 
 def with_search(spec: ThinkerSpec, config: Config, default: str) -> ThinkerSpec:

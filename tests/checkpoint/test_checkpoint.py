@@ -20,6 +20,7 @@ from azero.checkpoint import (
     Checkpointer,
     CheckpointError,
     export_network,
+    find_checkpoint,
     list_checkpoints,
     load_settings,
     load_variables,
@@ -31,6 +32,7 @@ from azero.checkpoint.record import settings_changes
 from azero.commands import export
 from azero.config import to_dict
 from azero.mesh import batch_sharded, make_mesh, replicated
+from azero.players.specs import CheckpointSpec, resolve
 from azero.settings import Config, from_dict
 
 CONFIG = from_dict(
@@ -411,16 +413,30 @@ def test_load_variables_for_players(tmp_path: Path) -> None:
         load_variables(tmp_path, iteration=7)
 
 
-def test_load_variables_passes_over_damage(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("part", ["record", "best"])
+def test_players_pass_over_damage(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, part: str
 ) -> None:
     save(tmp_path, 1, 2)
-    flip(tmp_path / "checkpoints" / "steps" / "2" / "record" / "metadata")
+    flip(largest_file(tmp_path / "checkpoints" / "steps" / "2" / part))
+    assert load_settings(tmp_path)[0] == (2 if part == "best" else 1)
+    assert not caplog.records  # who loads the network says it
     variables, _ = load_variables(tmp_path)
     assert_same(variables, make_state(1, seed=1)["best"])
-    assert "checkpoint 2 is damaged" in caplog.text
-    with pytest.raises(CheckpointError, match="record"):
-        load_variables(tmp_path, iteration=2)
+    # A match keeps the number.
+    assert find_checkpoint(tmp_path)[0] == 1
+    resolved, _ = resolve(CheckpointSpec(tmp_path))
+    assert isinstance(resolved, CheckpointSpec) and resolved.iteration == 1
+    assert len(caplog.messages) == 3
+    for line in caplog.messages:
+        assert re.fullmatch(rf".*checkpoint 2 is damaged: .*{part}.*; checkpoint 1 is used", line)
+    for read in (load_variables, find_checkpoint):
+        with pytest.raises(CheckpointError, match=f"checkpoint 2 of .* is damaged: .*{part}"):
+            read(tmp_path, 2)
+    flip(largest_file(tmp_path / "checkpoints" / "steps" / "1" / part))
+    problems = "checkpoint 2 is damaged: .*; checkpoint 1 is damaged: "
+    with pytest.raises(CheckpointError, match=f"no checkpoint in .* is complete: {problems}"):
+        find_checkpoint(tmp_path)
 
 
 def test_files_of_a_network_pass_over_damage_and_are_of_one_checkpoint(
