@@ -603,13 +603,15 @@ def small_checkpoint(path: Path, seed: int) -> Path:
     return path
 
 
+@pytest.mark.parametrize("symmetries", ["none", "average"])
 def test_one_tree_for_each_game_plays_the_games_of_many_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, symmetries: str
 ) -> None:
     first, second = (small_checkpoint(tmp_path / name, seed) for seed, name in enumerate("ab"))
     (tmp_path / "openings.txt").write_text("a1 b2\nb2 a3 c1\n")
     settings = {"games": 4, "temperature_moves": 0, "openings": tmp_path / "openings.txt"}
-    players = [f"checkpoint:{path}?visits=12&search=alphago_zero" for path in (first, second)]
+    options = f"visits=12&search=alphago_zero&symmetries={symmetries}"
+    players = [f"checkpoint:{path}?{options}" for path in (first, second)]
     played = []
     for at_once in (True, False):
         monkeypatch.setattr(

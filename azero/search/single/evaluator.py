@@ -165,9 +165,9 @@ class Evaluator:
         where `symmetry` is None; nothing is cached."""
         wanted = range(self.num_symmetries) if symmetry is None else [symmetry]
         states, legal = states_of([position] * len(wanted)), position.legal
-        policies, values = self.ask(states, np.tile(legal, (len(wanted), 1)), np.array(wanted))
-        policy, actions = policies.mean(axis=0), np.flatnonzero(legal)
-        return Evaluation.ordered(actions, policy[actions], float(values.mean()), policy.size)
+        (policy,), (value,) = self.ask(states, legal[None], np.array(wanted))
+        actions = np.flatnonzero(legal)
+        return Evaluation.ordered(actions, policy[actions], float(value), policy.size)
 
     def own_policy(self, priors: np.ndarray) -> np.ndarray:
         """Return the priors."""
@@ -187,34 +187,26 @@ class Evaluator:
 
     def _begin_missing(self, positions: PackedPositions) -> Callable[[], _Answers]:
         """Begin to evaluate positions, with the symmetries of the settings."""
-        count, views = len(positions.states), 1
+        states, count = positions.states, len(positions.states)
         if self._symmetry == "average":
-            views = self.num_symmetries
-            symmetries = np.tile(np.arange(views), count)
+            symmetries = np.tile(np.arange(self.num_symmetries), count)
+            states = states.repeat(self.num_symmetries, axis=0)
         elif self._symmetry == "random":
             symmetries = self._random.integers(0, self.num_symmetries, count)
         else:
             symmetries = np.zeros(count, int)
-        if views == 1:
-            return self.begin_ask(positions.states, positions.legal, symmetries)
-        states, legal = (
-            array.repeat(views, axis=0) for array in (positions.states, positions.legal)
-        )
-        asked = self.begin_ask(states, legal, symmetries)
-
-        def finish() -> _Answers:
-            policies, values = asked()
-            return (
-                policies.reshape(count, views, -1).mean(axis=1),
-                values.reshape(count, views).mean(axis=1),
-            )
-
-        return finish
+        return self.begin_ask(states, positions.legal, symmetries)
 
     def ask(self, states: np.ndarray, legal: np.ndarray, symmetries: np.ndarray) -> _Answers:
-        """Return the leaf's policies float32[P, A] over the legal moves bool[P, A] of the packed
-        states uint32[P, W], and its values float32[P], in calls of the fixed sizes; nothing is
-        cached."""
+        """Return the leaf's policies float32[P, A] over the legal moves bool[P, A], and its values
+        float32[P], in calls of the fixed sizes; nothing is cached.
+
+        Args:
+          states: uint32[P V, W], the packed state of every position V times in a row. As in
+            `averaged_network_leaf` its logits and its value are the means of V evaluations.
+          legal: the legal moves of every position.
+          symmetries: of every evaluation, int[P V].
+        """
         return self.begin_ask(states, legal, symmetries)()
 
     def begin_ask(
@@ -236,8 +228,11 @@ class Evaluator:
             began = time.perf_counter()
             answers = jax.device_get(chunks)
             self._count(self.counts.calls, 0, began)
-            logits, values = (np.concatenate(column) for column in zip(*answers, strict=True))
-            return legal_policies(logits[: len(states)], legal), values[: len(states)]
+            logits, values = (
+                np.concatenate(column)[: len(states)].reshape(len(legal), -1, *column[0].shape[1:])
+                for column in zip(*answers, strict=True)
+            )
+            return legal_policies(logits.mean(axis=1), legal), values.mean(axis=1)
 
         return finish
 
