@@ -19,7 +19,7 @@ import operator
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
@@ -35,6 +35,19 @@ def check(condition: bool, message: str) -> None:
     """
     if not condition:
         raise ValueError(message)
+
+
+def check_words(words: Sequence[str]) -> None:
+    """Check that no word of a command line is empty, as a variable of the shell that is not set
+    leaves it: as a path it would be the current directory.
+
+    Raises:
+      ValueError: one is; it is named.
+    """
+    for number, (before, word) in enumerate(zip(["", *words], words, strict=False), start=1):
+        if not word or (word.startswith("--") and word.endswith("=")):
+            name = word[:-1] or (before if before.startswith("--") else f"argument {number}")
+            raise ValueError(f"{name} is empty (a variable that is not set?)")
 
 
 def check_range(

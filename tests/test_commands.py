@@ -160,3 +160,24 @@ def test_a_reader_that_goes_is_no_error(words: str) -> None:
         process.stdout.close()
         assert process.stderr.read() == ""
     assert process.returncode == 141
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["report", ""], "argument 2"),
+        (["match", "--first", "go5", "--second", "go5", "--out", ""], "--out"),
+        (["data", "import", "games", "--out="], "--out"),
+    ],
+)
+def test_an_empty_word_is_not_the_current_directory(
+    words: list[str],
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["azero", *words])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    assert capsys.readouterr().err == f"azero: {name} is empty (a variable that is not set?)\n"

@@ -15,7 +15,7 @@ from azero import mesh as mesh_lib
 from azero.checkpoint import list_checkpoints, load_settings
 from azero.compilation_cache import use_compilation_cache
 from azero.console.progress import working
-from azero.console.tables import make_table
+from azero.console.tables import count_of, make_table
 from azero.console.terminal import make_console
 from azero.data.records.filters import GAMES
 from azero.data.records.recorded import ImportTally, pack_file
@@ -163,8 +163,8 @@ def _print_tables(
         console.print(make_table(name, columns, cells))
     if request.paper:
         console.print(prediction_table({name: rows[0] for name, rows in results.items()}))
-    left_out = "; ".join(f"{count} left out: {reason}" for reason, count in tally.left_out.items())
+    left_out = "".join(f"; {count} left out: {reason}" for reason, count in tally.left_out.items())
     console.print(
-        f"{tally.read:,} games in {request.games}" + (f"; {left_out}" if left_out else ""),
+        f"{count_of(tally.read, 'game')} in {request.games}{left_out}",
         soft_wrap=True,
     )

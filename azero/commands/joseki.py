@@ -10,7 +10,7 @@ from dataclasses import asdict
 import numpy as np
 
 from azero.config import check_range
-from azero.console.tables import Cell, make_table
+from azero.console.tables import Cell, count_of, make_table
 from azero.console.terminal import make_console
 from azero.data.records.requests import JosekiRequest
 from azero.evaluate.joseki import Frequency, count_sequences, parse_sequence
@@ -49,7 +49,7 @@ def count_joseki(request: JosekiRequest) -> list[Frequency]:
         (row.sequence, row.corners, row.games, *(f"{100 * share:.1f}%" for share in row.shares))
         for row in rows
     ]
-    title = f"Corner sequences in {len(used):,} games: share of games with it"
+    title = f"Corner sequences in {count_of(len(used), 'game')}: share of games with it"
     console = make_console()
     console.print(make_table(title, columns, cells))
     others = "".join(f"; {count} {reason}" for reason, count in left_out.items() if count)

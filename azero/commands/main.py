@@ -24,7 +24,7 @@ from azero.cloud.requests import (
 from azero.commands.engines import Player, analysis, gtp, play, uci, usi
 from azero.commands.web import web
 from azero.compilation_cache import use_compilation_cache
-from azero.config import check_range
+from azero.config import check_range, check_words
 from azero.console.standard_output import end_with_reader
 from azero.cores import explain_devices, split_cpu_at_start
 from azero.data.files import describe_system_error
@@ -39,7 +39,6 @@ from azero.engines.source import Source
 from azero.experiment import NAMES, OF_STAGES, load
 from azero.match.request import LadderRequest, MatchRequest, TournamentRequest
 from azero.match.tuning.request import TuneRequest
-from azero.train.arguments import refuse_empty
 
 
 def train(
@@ -397,6 +396,7 @@ def main() -> None:
         print(f"azero {__version__}")
         return
     try:
+        check_words(sys.argv[1:])
         if sys.argv[1:2] and sys.argv[1] in _PLAYING:
             use_compilation_cache()
             split_cpu_at_start()
@@ -447,7 +447,6 @@ def call_command() -> None:
         # With one command's parser alone a misspelt flag is compared with that command's flags,
         # not with those of all.
         commands = {name: COMMANDS[name] for name in sys.argv[1:2] if name in COMMANDS} or COMMANDS
-        refuse_empty(sys.argv)
         tyro.extras.subcommand_cli_from_dict(
             commands,
             prog="azero",

@@ -34,7 +34,7 @@ from azero.players.specs import (
     NetworkSpec,
     ThinkerSpec,
     load_any_thinker,
-    read_settings,
+    settings_of,
 )
 from azero.players.thinking import Limits, can_play, describe_board
 
@@ -67,7 +67,7 @@ def load_go(
     """
     spec = chosen_player(source, "go")
     settings.visits = _visits(spec, settings.visits)
-    config = read_settings(spec)
+    config = settings_of(spec)
     board = config.game.build()
     if not isinstance(board, Go):
         problem = "this protocol is for Go (azero play plays every game)"
@@ -153,7 +153,7 @@ def load_human_game(
     """
     spec = chosen_player(source, "go")
     limits = Limits(visits=_visits(spec, visits))
-    config = read_settings(spec)
+    config = settings_of(spec)
     game = human_rules(config.game, komi, size, handicap).build()
     known = config.game.build()
     if not can_play(known, game, config.network.FITS_ANY_BOARD):
@@ -224,7 +224,7 @@ def _visits(spec: ThinkerSpec, visits: int | None) -> int | None:
 
 
 def _game_config(spec: ThinkerSpec) -> GameConfig:
-    return read_settings(spec).game
+    return settings_of(spec).game
 
 
 def rules_of(game: Game) -> GameConfig:

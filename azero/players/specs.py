@@ -276,7 +276,7 @@ def resolve(spec: ThinkerSpec) -> tuple[ThinkerSpec, Config]:
     return spec, with_symmetries(config, spec.symmetries)
 
 
-def read_settings(spec: ThinkerSpec) -> Config:
+def settings_of(spec: ThinkerSpec) -> Config:
     """Return the settings that a player was made with. Unlike `resolve` this reads no arrays of a
     run, which take long; its newest checkpoint may be damaged, and loading then goes back further.
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar, cast
 
 import tyro
 
-from azero.config import C, check, check_range, load_overlay
+from azero.config import C, check, check_range, check_words, load_overlay
 from azero.experiment import Experiment
 from azero.settings import Config
 
@@ -135,10 +135,10 @@ def parse_flags(default: A, name: str, title: str, argv: Sequence[str]) -> A:
     """Return `default` with the flags in `argv` of experiment `name`, and a working directory.
 
     Raises:
-      ValueError: the working directory is a bucket, or empty. (A wrong flag ends the process with
-        an error.)
+      ValueError: the working directory is a bucket, or a word is empty. (A wrong flag ends the
+        process with an error.)
     """
-    refuse_empty(argv)
+    check_words(argv)
     arguments: Any = tyro.cli(
         type(default),
         prog=f"python -m azero.experiments.{name}",
@@ -174,14 +174,6 @@ def under_overlays(settings: C, argv: Sequence[str]) -> C:
     for path in find_flags(argv, "--config"):
         settings = load_overlay(Path(path), settings)
     return settings
-
-
-def refuse_empty(argv: Sequence[str]) -> None:
-    """Raise ValueError if a directory is given as "", as by an unset variable: tyro would take it
-    for the current directory."""
-    for flag in ("--workdir", "--out"):
-        if find_flag(argv, flag) == "":
-            raise ValueError(f"{flag} is empty; give it a name, or leave it out for the default")
 
 
 def find_flag(argv: Sequence[str], flag: str) -> str | None:
