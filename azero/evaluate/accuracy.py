@@ -261,15 +261,16 @@ def clustered_share(is_so: HostArray, game: HostArray) -> Mean:
     game may depend on each other.
 
     The Wilson interval for as many independent positions as would give the variance of
-    `clustered_mean` (the effective sample size; Franco et al. 2019, J. Surv. Stat. Methodol. 7);
-    without any variance, for the number of games. A single game gives no interval: (-inf, inf).
+    `clustered_mean` (the effective sample size; Franco et al. 2019, J. Surv. Stat. Methodol. 7),
+    at most the positions there are: few games may agree by chance. Without any variance, for the
+    number of games. A single game gives no interval: (-inf, inf).
     """
     mean = clustered_mean(is_so, game)
     if not np.isfinite(mean.low):
         return mean
     variance = ((mean.high - mean.low) / 2 / NORMAL_95) ** 2
     effective = mean.value * (1 - mean.value) / variance if variance else len(np.unique(game))
-    return Mean(mean.value, *wilson_interval(mean.value, effective))
+    return Mean(mean.value, *wilson_interval(mean.value, min(effective, len(is_so))))
 
 
 def predict_positions(

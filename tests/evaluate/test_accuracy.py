@@ -109,6 +109,12 @@ def test_the_interval_of_a_share_stays_between_none_and_all():
         assert (share.low, share.high) == pytest.approx((low, high), abs=1e-3)
 
 
+def test_two_games_that_agree_by_chance_know_no_more_than_their_positions():
+    games, hits = np.repeat([0, 1], [20, 21]), np.tile([True, False], 21)[:41]
+    share = clustered_share(hits, games)  # 10 of 20 and 11 of 21
+    assert (share.low, share.high) == pytest.approx(wilson_interval(21 / 41, 41))
+
+
 def fixed_network(favourites: list[int], value: float) -> Any:
     """A network that ranks some actions first, in order, whatever the position, and always gives
     one value."""
