@@ -173,8 +173,6 @@ def test_the_doctor_counts_the_devices_of_a_run_and_says_which_setting_makes_tre
         (["elo", ".", "--anchor", "a=1", "--anchor=b=x"], "'b=x' is not an anchor"),
         (["elo", ".", "--anchor", "a=x", "--draws", "half", "--anchor", "b=1"], "'a=x' is not an"),
         (["elo", ".", "--anchor", "a=1", "--anchor", "a=2"], "a player has several ratings"),
-        (["demo", "--workdir", ""], "--workdir is empty; give it a name"),
-        (["match", "--first", "go9", "--second", "go9", "--out="], "--out is empty"),
         (["doctor", "alphago9"], "alphago9 makes several networks"),
         (["doctor", "chess960"], "unknown experiment 'chess960'; the experiments are: tictactoe"),
         (["bench", "loop", "--against", "fairy"], "compares with pgx, not 'fairy'"),
