@@ -223,7 +223,7 @@ def test_mistakes_are_one_line(animal, go7):
         with pytest.raises(ValueError, match=message):
             azero.load(name)
     with pytest.raises(
-        ValueError, match="iteration 96 knows animal_shogi on 4x3 and cannot play go"
+        ValueError, match="iteration 124 knows animal_shogi on 4x3 and cannot play go"
     ):
         animal.evaluate(azero.Position.start(go7.game))
     for wrong in ("abc", [5], [animal]):

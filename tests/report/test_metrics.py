@@ -55,11 +55,11 @@ def test_rows_of_any_number_type_come_back(tmp_path: Path) -> None:
 def test_starts_in_one_second_keep_their_curves(tmp_path: Path) -> None:
     for iteration in range(1, 6):
         with MetricsWriter(tmp_path, iteration - 1) as writer:
-            writer.write({"iteration": iteration, f"loss {iteration}": 0.5})
+            writer.write({"iteration": iteration, f"loss_{iteration}": 0.5})
     files = sorted((tmp_path / "tensorboard").iterdir())  # as TensorBoard reads them
     assert len(files) == 5
     for iteration, file in enumerate(files, start=1):
-        assert f"loss {iteration}".encode() in file.read_bytes()
+        assert f"loss_{iteration}".encode() in file.read_bytes()
 
 
 def test_a_resumed_run_forgets_what_it_will_play_again(tmp_path: Path) -> None:
