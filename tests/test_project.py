@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib.metadata
+import json
 import re
 import tomllib
 from collections import defaultdict
@@ -23,6 +24,16 @@ def test_the_version_is_the_same_everywhere():
     assert citation["version"] == azero.__version__
     assert citation["license"] == PROJECT["project"]["license"]
     assert f"\n## {azero.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_players_of_stored_matches_are_found_from_their_directories():
+    """Paths that lead out of the repository name another machine's directories."""
+    records = list((ROOT / "experiments").rglob("match.json"))
+    assert records
+    for record in records:
+        for side in json.loads(record.read_text())["players"]:
+            for path in re.findall(r"\.\./[^?:&]+", side.get("from_here", "")):
+                assert (record.parent / path).exists(), f"{record}: {path}"
 
 
 def test_continuous_integration_runs_what_developers_run():
