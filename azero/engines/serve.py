@@ -30,12 +30,7 @@ from azero.models.naming import PROTOCOL_GAMES
 from azero.models.registry import read_network
 from azero.players.random_moves import RandomMovesSpec
 from azero.players.searches import ENGINE
-from azero.players.specs import (
-    NetworkSpec,
-    ThinkerSpec,
-    load_any_thinker,
-    settings_of,
-)
+from azero.players.specs import NetworkSpec, ThinkerSpec, load_any_thinker, settings_of
 from azero.players.thinking import Limits, can_play, describe_board
 
 MOST_MOVES = 4096
@@ -96,7 +91,7 @@ def load_moves(protocol: str, source: Source, visits: int | None) -> MoveGame:
     wanted = PROTOCOL_GAMES[protocol]
     spec = chosen_player(source, wanted)
     _visits(spec, visits)
-    config = _game_config(spec)
+    config = settings_of(spec).game
     if config.name != wanted:
         plays = describe_board(config.build())
         raise ValueError(f"{spec.name} plays {plays}; {protocol} is for {wanted}")
@@ -221,10 +216,6 @@ def _visits(spec: ThinkerSpec, visits: int | None) -> int | None:
         where = f"--visits {found}" if spec.visits is None else f"{spec.name}: {found} visits"
         raise ValueError(f"{where}; an engine needs at least 1 (1 is the network without search)")
     return found
-
-
-def _game_config(spec: ThinkerSpec) -> GameConfig:
-    return settings_of(spec).game
 
 
 def rules_of(game: Game) -> GameConfig:

@@ -57,8 +57,8 @@ def in_one_spelling(player: str, base: Path = Path()) -> str:
 
 
 def _with_paths(player: str, base: Path, spell: Callable[[Path], str]) -> str:
-    """Return a player's name with the paths in it that are there, seen from `base`, spelled
-    anew."""
+    """Return a player's name in which `spell` has rewritten the paths that are there, seen from
+    `base`."""
     return "".join(
         spell(base / word) if word and os.path.exists(base / word) else word
         for word in re.split("([:?&=])", player)
