@@ -234,10 +234,10 @@ def _parse_game(text: str, name: str) -> GameRecord:
     if plain:
         moves += [(int(colour == "W"), _action(point, shape)) for colour, point in plain[1]]
         comments += [""] * len(plain[1])
-    handicap = _parse_handicap(text := _text(root, "HA"))
+    handicap = _parse_handicap(stated := _text(root, "HA"))
     if not black and (not moves or moves[0][0] == 1):
         if handicap is None and moves:
-            raise ValueError(f"HA[{text}] is no number of stones, and none are on the board")
+            raise ValueError(f"HA[{stated}] is no number of stones, and none are on the board")
         if handicap is not None and handicap >= 2:
             black = tuple(setup.handicap_points(handicap, shape))
     if to_play is None:
@@ -282,7 +282,7 @@ def _parse_handicap(text: str) -> int | None:
 
 
 def _with_digits(text: str) -> str:
-    """Return a number in full-width or Chinese digits in ours."""
+    """Return a text with its full-width and Chinese digits as ASCII digits."""
     return unicodedata.normalize("NFKC", text).translate(_DIGITS).strip()
 
 
