@@ -237,18 +237,18 @@ def analyze(
     out: Path | None = None,
     panels: int | None = None,
 ) -> None:
-    """Review a game of Go: an SGF with win rates and better lines, and a page with the largest
-    mistakes.
+    """Review a game of Go, chess or shogi: a record with win rates and better lines, and a page
+    with the largest mistakes.
 
     Args:
-      record: the game (.sgf, .sgf.gz, .zip, .tar.gz).
+      record: the game (.sgf, .pgn, .csa, .kif or .ki2, also .gz, .zip or .tar.gz).
       source: who reviews it.
       visits: simulations of every position; default what the player's name says, else 200.
       game: which game of a collection.
       json: print one JSON line for every move, and write files only with --out.
       out: directory of the files; default that of the record.
-      panels: instead of a review: the search of the position before this move as boards in one SVG:
-        values after each move, values of the search, policy, visits, principal variation (AG16
+      panels: Go, instead of a review: the search of the position before this move as boards in one
+        SVG: values after each move, values of the search, policy, visits, principal variation (AG16
         Figure 5).
     """
     from azero.commands.review import analyze as review

@@ -8,25 +8,29 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from rich.console import Console
 
 from azero.console.progress import working
 from azero.console.tables import count_of
 from azero.console.terminal import make_console
+from azero.data.records.filters import GAMES
+from azero.data.records.formats import format_of
 from azero.data.rows import write_atomically
-from azero.engines.serve import chosen_player
+from azero.engines.serve import chosen_player, human_rules
 from azero.engines.source import Source
-from azero.evaluate.review import Review, review_game, review_rows, review_sgf
+from azero.evaluate.annotated import annotated_record
+from azero.evaluate.recorded import Record, RecordedGame, recorded_game
+from azero.evaluate.review import Review, review_game, review_rows
 from azero.games.archives import RecordError
 from azero.games.go.encoding import NUM_KOMI_PLANES
 from azero.games.go.rule_names import Rules
 from azero.games.go.rules import Go
 from azero.games.go.scoring.status import judge
 from azero.games.go.settings import GoConfig
-from azero.games.go.sgf import SUFFIXES, GameRecord, read_games
-from azero.games.position import objection, rules_of_record, start_of_record
+from azero.games.go.sgf import GameRecord
+from azero.games.position import objection, rules_of_record
 from azero.games.settings import GameConfig
 from azero.players.specs import load_any_thinker, resolve
 from azero.players.thinking import Limits
@@ -46,10 +50,10 @@ def analyze(
     as_json: bool = False,
     out: Path | None = None,
 ) -> Review:
-    """Review a game, the number `game` (from 1) of a collection; write it as SGF and as a page, or
-    with `as_json` print a JSON line for every move, and write files only where `out` is given. The
-    visits are those of the player's name by default, else VISITS, the directory `out` that of the
-    record.
+    """Review a game of Go, chess or shogi, the number `game` (from 1) of a collection; write it as
+    a record and as a page, or with `as_json` print a JSON line for every move, and write files only
+    where `out` is given. The visits are those of the player's name by default, else VISITS, the
+    directory `out` that of the record.
 
     Raises:
       ValueError: the game or the network cannot be read, or they are of different boards.
@@ -57,11 +61,11 @@ def analyze(
     """
     console = make_console(file=sys.stderr) if as_json else make_console()
     stem = None if as_json and out is None else _writable_stem(path, out, game)
-    record, board, thinker, limits, notes = _prepare(path, source, visits, game)
+    recorded, thinker, limits, notes = _prepare(path, source, visits, game)
     _say(console, notes)
-    with working(f"review of {count_of(len(record.moves), 'move')}", console):
+    with working(f"review of {count_of(len(recorded.record.moves), 'move')}", console):
         review = review_game(
-            thinker, record, board, limits, count_points=lambda stones: judge(stones).margin
+            thinker, recorded, limits, count_points=lambda stones: judge(stones).margin
         )
     if as_json:
         for row in review_rows(review):
@@ -73,8 +77,7 @@ def analyze(
 
 
 class _Prepared(NamedTuple):
-    record: GameRecord
-    board: Go
+    game: RecordedGame
     thinker: TreePlayer
     limits: Limits
     notes: list[str]
@@ -83,17 +86,27 @@ class _Prepared(NamedTuple):
 
 def _prepare(path: Path, source: Source, visits: int | None, game: int) -> _Prepared:
     """Read a game and load the player that reviews it."""
-    spec = chosen_player(source, "go")
+    names = [name for name in GAMES if path.name.lower().endswith(format_of(name).suffixes)]
+    if not names:
+        suffixes = ", ".join(dict.fromkeys(_suffixes()))
+        raise ValueError(f"{path} is not a game record; the suffixes are {suffixes}")
+    spec = chosen_player(source, names[0])
     if visits is not None and visits < 1:
         raise ValueError(f"a review needs at least one visit, not {visits}")
-    record = _read(path, game)
     spec, config = resolve(spec)
-    rules, notes = _rules(record, config.game, config.network.FITS_ANY_BOARD)
-    board = rules.build()
-    assert isinstance(board, Go)
+    # an archive may hold records of any game
+    name = config.game.name if config.game.name in names else names[0]
+    record = _read(path, game, name)
+    if isinstance(record, GameRecord):
+        rules, notes = _rules(record, config.game, config.network.FITS_ANY_BOARD)
+    elif config.game.name != name:
+        raise ValueError(f"the network plays {config.game.name}, the record is a game of {name}")
+    else:
+        rules, notes = human_rules(config.game), []
+    recorded = recorded_game(record, rules.build())
     limits = Limits(visits=visits if visits is not None else spec.visits or VISITS)
     thinker = load_any_thinker(dataclasses.replace(spec, visits=limits.visits), rules)
-    return _Prepared(record, board, thinker, limits, notes)
+    return _Prepared(recorded, thinker, limits, notes)
 
 
 def show_search(
@@ -104,22 +117,25 @@ def show_search(
     game: int = 1,
     out: Path | None = None,
 ) -> Path:
-    """Search the position before a move of a game, and write the panels of AG16 Figure 5 as one
-    SVG; return its path. Arguments and errors are those of `analyze`.
+    """Search the position before a move of a game of Go, and write the panels of AG16 Figure 5 as
+    one SVG; return its path. Arguments and errors are those of `analyze`.
 
     Raises:
-      ValueError: there is no such move.
+      ValueError: there is no such move, or it is another game.
     """
     console, stem = make_console(), _writable_stem(path, out, game)
-    record, board, thinker, limits, notes = _prepare(path, source, visits, game)
+    recorded, thinker, limits, notes = _prepare(path, source, visits, game)
     _say(console, notes)
-    position, moves, skipped = start_of_record(record, board)
-    count = skipped + len(moves)
-    if not skipped < move <= count + 1:
-        raise ValueError(f"--panels is a move from {skipped + 1} to {count + 1}, not {move}")
-    for number, (colour, action) in enumerate(moves[: move - 1 - skipped], start=1 + skipped):
+    position, moves, first = recorded.start, recorded.moves, recorded.first_number
+    if not isinstance(position.game, Go):
+        raise ValueError(
+            f"--panels draws games of Go, and {path} is a game of {position.game.name}"
+        )
+    if not first <= move <= first + len(moves):
+        raise ValueError(f"--panels is a move from {first} to {first + len(moves)}, not {move}")
+    for number, (colour, action) in enumerate(moves[: move - first], start=first):
         if problem := objection(position, colour, action, number):
-            raise ValueError(f"{record.name}: {problem}")
+            raise ValueError(f"{recorded.record.name}: {problem}")
         position = position.play(action)
     with working(f"search of {limits.visits:,} visits", console):
         found = search_position(thinker, position, limits)
@@ -131,19 +147,24 @@ def show_search(
     return picture
 
 
-def _read(path: Path, number: int) -> GameRecord:
-    """Return the game with the given number; games of the file that cannot be read count, too."""
+def _suffixes() -> list[str]:
+    return [suffix for name in GAMES for suffix in format_of(name).suffixes]
+
+
+def _read(path: Path, number: int, game: str) -> Record:
+    """Return the record of `game` with the given number; those of the file that cannot be read
+    count, too."""
     if number < 1:
         raise ValueError(f"the first game of a collection is game 1, not {number}")
     skipped: list[RecordError] = []
     place = f"{path} game {number}"
-    for count, record in enumerate(read_games(path, skipped), start=1):
+    for count, record in enumerate(format_of(game).read(path, skipped), start=1):
         # The games of a collection have their numbers in their names; those of an archive are
         # counted as they come.
         if record.name == place or (
             count == number and not record.name.startswith(f"{path} game ")
         ):
-            return record
+            return cast(Record, record)
     problem = next(
         (error for error in skipped if error.place == place),
         skipped[0] if skipped and number == 1 else None,
@@ -204,21 +225,18 @@ def _writable_stem(path: Path, out: Path | None, game: int) -> Path:
 
 def _stem(path: Path, number: int) -> str:
     name = path.name
-    suffixes = sorted((known for known in SUFFIXES if name.lower().endswith(known)), key=len)
+    suffixes = sorted((known for known in _suffixes() if name.lower().endswith(known)), key=len)
     stem = name[: len(name) - len(suffixes[-1])] if suffixes else name
     return stem + (f"-{number}" if number > 1 else "")
 
 
 def _write(review: Review, stem: Path, reviewer: str, note: str, console: Console) -> None:
-    sgf = stem.with_name(stem.name + ".review.sgf")
+    suffix, text = annotated_record(review)
+    record = stem.with_name(f"{stem.name}.review{suffix}")
     page = stem.with_name(stem.name + ".review.html")
-    write_atomically(sgf, review_sgf(review))
+    write_atomically(record, text)
     write_review(page, review, reviewer, note)
-    names = [
-        f"move {row['move']} {row['colour']} {row['played']} loses {row['loss']}% (better "
-        f"{row['best']})"
-        for row in review_rows(review)
-    ]
     for move in review.mistakes(3):
-        console.print(names[move.number - review.moves[0].number], soft_wrap=True)
-    console.print(f"{sgf}\n{page}", soft_wrap=True)
+        loss = f"loses {50 * move.loss:.2f}% (better {move.line_names[0]})"
+        console.print(f"{move.heading} {loss}", soft_wrap=True)
+    console.print(f"{record}\n{page}", soft_wrap=True)

@@ -1,32 +1,42 @@
-"""Reviewing a finished game of Go: the loss of each move, and the better one."""
+"""Reviewing a finished game of Go, chess or shogi: the loss of each move, and the better one."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any
 
 import numpy as np
 
+from azero.evaluate.recorded import RecordedGame
+from azero.games.chess import text as chess_text
 from azero.games.go.rules import Go
-from azero.games.go.sgf import GameRecord
-from azero.games.go.sgf_write import Note, format_game
-from azero.games.go.text import format_vertex
-from azero.games.position import Position, objection, start_of_record
+from azero.games.position import Position, objection
+from azero.games.shogi import text as shogi_text
+from azero.games.table import side_names
+from azero.players.notation import as_unfinished
 from azero.players.points import PointsEstimate
 from azero.players.thinking import Analysis, Limits, Thinker, win_rate
+
+LINE_MOVES = 8
+"""Moves of a better line in chess and shogi, where naming a move plays it in the slow host
+rules."""
 
 
 @dataclass(frozen=True)
 class ReviewedMove:
     """One move of the game. Values are in [-1, 1] for the player who made it."""
 
+    position: Position
+    """Before the move."""
     number: int
     """From 1."""
     colour: int
-    """0 Black, 1 White."""
+    """0 the first mover of the game, 1 the second."""
     action: int
+    name: str
+    """The move as people write it: D4, Nf3, 7g7f."""
     value: float
     """The search's value before the move."""
     value_after: float
@@ -34,16 +44,23 @@ class ReviewedMove:
     best: int
     """The move it would have chosen; the move itself if there was nothing to search."""
     line: tuple[int, ...]
-    """The play it expected, beginning with `best`."""
+    """The play it expected, beginning with `best`; at most LINE_MOVES of chess and shogi."""
+    line_names: tuple[str, ...]
     visits: int
     """Visits of the position's search."""
     prior: float
     """The network's probability of the move that was played."""
-    board: np.ndarray
-    """int8[H, W] before the move: 1 Black, -1 White."""
     black_lead: float | None
-    """Points by which Black is expected to lead at the end, komi included, as it is after the move;
-    None where the network has no score head."""
+    """Go: points by which Black is expected to lead at the end, komi included, as it is after the
+    move; None where the network has no score head, and in other games."""
+
+    @property
+    def heading(self) -> str:
+        """The move with its number and side: Move 14: Black D4; in chess 7... Qe7."""
+        if self.position.game.name == "chess":
+            moves, is_black = divmod(chess_text.board_of_state(self.position.state).plies, 2)
+            return f"{moves + 1}{'...' if is_black else '.'} {self.name}"
+        return f"Move {self.number}: {side_names(self.position.game)[self.colour]} {self.name}"
 
     @property
     def loss(self) -> float:
@@ -51,8 +68,8 @@ class ReviewedMove:
         return 0.0 if self.action == self.best else max(0.0, self.value - self.value_after)
 
     @property
-    def black_value(self) -> float:
-        """Value for Black before the move."""
+    def first_value(self) -> float:
+        """Value for the first mover before the move."""
         return self.value if self.colour == 0 else -self.value
 
 
@@ -60,18 +77,23 @@ class ReviewedMove:
 class Review:
     """A reviewed game."""
 
-    record: GameRecord
+    game: RecordedGame
     moves: tuple[ReviewedMove, ...]
-    final_black_value: float
-    """Value for Black after the last move; the result if the game was played to its end, as
-    `review_game` counts it."""
-    final_board: np.ndarray
-    """int8[H, W] after the last move: 1 Black, -1 White."""
+    final_position: Position
+    """After the last move."""
+    final_value: float
+    """Value for the first mover after the last move; the result if the game was played to its end,
+    as `review_game` counts it."""
     final_ownership: np.ndarray | None
-    """float32[H, W] after the last move: the expected owner, from 1 Black to -1 White; None where
-    the network has no ownership head."""
+    """Go: float32[H, W] after the last move: the expected owner, from 1 Black to -1 White; None
+    where the network has no ownership head, and in other games."""
     stopped: str
     """Why the review ends before the record does; empty if it does not."""
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """Names of the first and the second mover: Black and White, in chess White and Black."""
+        return side_names(self.game.start.game)
 
     def mistakes(self, number: int, smallest: float = 0.0) -> list[ReviewedMove]:
         """Return the `number` worst moves with a loss above `smallest`, the worst first."""
@@ -82,30 +104,28 @@ class Review:
 
 def review_game(
     thinker: Thinker,
-    record: GameRecord,
-    game: Go,
+    game: RecordedGame,
     limits: Limits,
     count_points: Callable[[np.ndarray], float] | None = None,
 ) -> Review:
-    """Think about every position of a game. Leads and ownership are the network's own, without
-    search; after two passes the lead is what `count_points` says, less komi.
+    """Think about every position of a game. In Go leads and ownership are the network's own,
+    without search; after two passes the lead is what `count_points` says, less komi.
 
-    A review ends at the first move that is out of turn or that the rules forbid, and says so; moves
-    of Black before White's first are handicap stones.
+    A review ends at the first move that is out of turn or that the rules forbid, and says so. Games
+    of chess and shogi go on after a draw or win that our rules give and that nobody claimed.
 
     Args:
       thinker: analyses the positions; its tree is kept from move to move.
-      record: the game.
-      game: the rules, on the record's board.
+      game: the game, by the rules that the thinker plays.
       limits: of every position.
-      count_points: (board int8[H, W]) -> Black's points minus White's, without komi, where the
+      count_points: Go: (board int8[H, W]) -> Black's points minus White's, without komi, where the
         players have passed: who leave dead stones on the board. None counts every stone as living,
         as the rules do.
 
     Raises:
-      ValueError: the set-up is impossible, or there is no move to review.
+      ValueError: there is no move to review.
     """
-    position, colours_and_actions, skipped = start_of_record(record, game)
+    position = game.start
     moves: list[ReviewedMove] = []
     stopped = ""
 
@@ -113,25 +133,28 @@ def review_game(
         return _think(thinker, position, limits, count_points)
 
     analysis, estimate = think(position)
-    for number, (colour, action) in enumerate(colours_and_actions, start=1 + skipped):
+    for number, (colour, action) in enumerate(game.moves, start=game.first_number):
+        opened = position if isinstance(position.game, Go) else as_unfinished(position)
+        if opened is not None and opened is not position:
+            position = opened
+            analysis, estimate = think(position)
         stopped = objection(position, colour, action, number)
         if stopped:
             break
         following = position.play(action)
         next_analysis, estimate = think(following)
         lead = None if estimate is None else estimate.lead
-        moves.append(
-            _reviewed(game, position, number, colour, action, analysis, next_analysis, lead)
-        )
+        moves.append(_reviewed(position, number, colour, action, analysis, next_analysis, lead))
         position, analysis = following, next_analysis
     if not moves:
-        raise ValueError(f"{record.name}: {stopped or 'there is no move to review'}")
+        raise ValueError(f"{game.record.name}: {stopped or 'there is no move to review'}")
+    shape = position.game.board_shape
     return Review(
-        record,
+        game,
         tuple(moves),
-        final_black_value=analysis.value if position.to_play == 0 else -analysis.value,
-        final_board=game.board(position.state),
-        final_ownership=None if estimate is None else estimate.ownership.reshape(game.board_shape),
+        final_position=position,
+        final_value=analysis.value if position.to_play == 0 else -analysis.value,
+        final_ownership=None if estimate is None else estimate.ownership.reshape(shape),
         stopped=stopped,
     )
 
@@ -144,8 +167,10 @@ def _think(
 ) -> tuple[Analysis, PointsEstimate | None]:
     """Return what the search finds in a position, and Black's estimate of the end of the game; both
     with the counted points after two passes."""
-    analysis, estimate = thinker.think(position, limits), _black_points(thinker, position)
-    game = cast(Go, position.game)
+    analysis, game = thinker.think(position, limits), position.game
+    if not isinstance(game, Go):
+        return analysis, None
+    estimate = _black_points(thinker, position)
     if count_points is None or not position.is_over or position.actions[-1:] != (game.num_points,):
         return analysis, estimate
     points = count_points(game.board(position.state))
@@ -165,7 +190,6 @@ def _black_points(thinker: Thinker, position: Position) -> PointsEstimate | None
 
 
 def _reviewed(
-    game: Go,
     position: Position,
     number: int,
     colour: int,
@@ -175,69 +199,57 @@ def _reviewed(
     black_lead: float | None,
 ) -> ReviewedMove:
     best = analysis.moves[0] if analysis.moves else None
+    line = (action,) if best is None else (best.line or (best.action,))
+    line = line if isinstance(position.game, Go) else line[:LINE_MOVES]
     return ReviewedMove(
+        position=position,
         number=number,
         colour=colour,
         action=action,
+        name=name_line(position, [action])[0],
         value=analysis.value,
         value_after=-following.value,
-        best=action if best is None else best.action,
-        line=(action,) if best is None else (best.line or (best.action,)),
+        best=line[0],
+        line=line,
+        line_names=tuple(name_line(position, line)),
         visits=analysis.visits,
         prior=float(analysis.raw_policy[action]),
-        board=game.board(position.state),
         black_lead=black_lead,
     )
+
+
+def name_line(position: Position, actions: Sequence[int]) -> list[str]:
+    """Return moves that follow one another as people write them, in chess in SAN."""
+    how: dict[str, tuple[Any, Callable[[Any, int], str]]] = {
+        "chess": (chess_text, chess_text.format_san),
+        "shogi": (shogi_text, shogi_text.format_usi),
+    }
+    if position.game.name not in how:
+        return [position.action_name(action) for action in actions]
+    text, name = how[position.game.name]
+    board, names = text.board_of_state(position.state), []
+    for action in actions:
+        names.append(name(board, action))
+        board = board.after(action)
+    return names
 
 
 def review_rows(review: Review) -> list[dict[str, object]]:
     """Return one plain row for every move: win rates in percent for the player who moved, and the
     lead in points, where it is known, for Black."""
-    shape = review.record.board_shape
     return [
         {
             "move": move.number,
-            "colour": "BW"[move.colour],
-            "played": format_vertex(move.action, shape),
+            "colour": review.sides[move.colour][0],
+            "played": move.name,
             "win_rate": round(100 * win_rate(move.value), 2),
             "win_rate_after": round(100 * win_rate(move.value_after), 2),
             "loss": round(50 * move.loss, 2),
-            "best": format_vertex(move.best, shape),
-            "line": [format_vertex(action, shape) for action in move.line],
+            "best": move.line_names[0],
+            "line": list(move.line_names),
             "prior": round(move.prior, 4),
             "visits": move.visits,
             **({} if move.black_lead is None else {"black_lead": round(move.black_lead, 2)}),
         }
         for move in review.moves
     ]
-
-
-def review_sgf(review: Review) -> str:
-    """Return the game as SGF with the win rates and leads as comments, after the record's own, and
-    the better line as a variation where a move gave something away."""
-    record = review.record
-    notes = [Note(comment) for comment in record.comments or [""] * len(record.moves)]
-    for move in review.moves:
-        own = notes[move.number - 1].comment
-        lines = [own] if own else []
-        lines.append(
-            f"Black wins {100 * win_rate(move.black_value):.1f}% before this move; "
-            f"{move.visits} visits"
-        )
-        if move.action == move.best:
-            lines.append(f"{format_vertex(move.best, record.board_shape)} is the best move")
-        else:
-            lines.append(
-                f"best {format_vertex(move.best, record.board_shape)}; this one loses "
-                f"{50 * move.loss:.1f}%"
-            )
-        if move.black_lead is not None:
-            leader = "Black" if move.black_lead >= 0 else "White"
-            lines.append(f"{leader} leads by {abs(move.black_lead):.1f} points after this move")
-        names = [format_vertex(action, record.board_shape) for action in move.line]
-        lines.append("line " + " ".join(names))
-        if review.stopped and move is review.moves[-1]:
-            lines.append(f"the review ends here: {review.stopped}")
-        variations = (move.line,) if move.loss > 0 else ()
-        notes[move.number - 1] = Note("\n".join(lines), variations)
-    return format_game(record, notes)

@@ -371,7 +371,9 @@ def objection(position: Position, colour: int, action: int, number: int) -> str:
     if colour != position.to_play:
         return f"move {number} is played out of turn"
     if not position.legal[action]:
-        rules = cast(Go, position.game)
+        rules = position.game
+        if not isinstance(rules, Go):
+            return f"move {number} is not legal"
         ko = "simple ko" if rules.superko == "simple" else f"{rules.superko} superko"
         suicide = "with" if rules.suicide else "without"
         move = f"move {number}, {position.action_name(action)},"

@@ -13,8 +13,9 @@ from azero.games.diagrams import parse_stones
 from azero.games.game import Game
 from azero.games.go.rules import Go
 from azero.games.go.sgf import GameRecord
-from azero.games.go.sgf_write import Note, format_game, format_result, rules_name
+from azero.games.go.sgf_write import format_game, format_result, rules_name
 from azero.games.go.text import format_vertex
+from azero.games.notes import Note
 from azero.games.shogi import entering
 from azero.games.shogi.csa import format_csa, foul, resignation
 from azero.games.shogi.csa import format_move as format_csa_move
@@ -151,7 +152,8 @@ def match_pgn(game: MatchGame, rules: Game, names: tuple[str, str], occasion: Oc
     first, second = game.rewards
     fen = game.start or CHESS_START
     comments = _comments(game, _lines(game, board_of_fen(fen), format_san), ", ")
-    return format_pgn(game.actions, tags, RESULTS[int(first), int(second)], fen, comments)
+    notes = [Note(comment) for comment in comments]
+    return format_pgn(game.actions, tags, RESULTS[int(first), int(second)], fen, notes)
 
 
 def _pgn_clock(control: TimeControl) -> str:

@@ -4,6 +4,7 @@ for engines, matches and reviews."""
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from azero.games.game import Game
     from azero.players.player import Position
     from azero.players.points import PointsEstimate
+_LARGEST_CP = 30_000
+"""Centipawns of a certain win in shogi (dlshogi, UctSearch.cpp)."""
+_SHOGI_SCALE = 756.0864962951762
+"""Centipawns over which the odds of winning grow by e (dlshogi, UctSearch.cpp)."""
 
 
 @dataclass(frozen=True)
@@ -236,3 +241,18 @@ class Thinker(Protocol):
 def win_rate(value: float) -> float:
     """Return a value in [-1, 1] as a share of games won."""
     return (float(value) + 1) / 2
+
+
+def chess_centipawns(value: float) -> int:
+    """Return a value in [-1, 1] as centipawns: 90 tan(1.5637541897 value), Leela Chess Zero's score
+    type "centipawn" (search.cc); 12,780 for a certain win."""
+    return round(90.0 * math.tan(1.5637541897 * min(1.0, max(-1.0, value))))
+
+
+def shogi_centipawns(value: float) -> int:
+    """Return a value in [-1, 1] as centipawns of shogi: 756.09 ln(p / (1 - p)) for the win rate p =
+    (1 + value) / 2, as dlshogi does; at most 30,000."""
+    rate = (1.0 + value) / 2.0
+    if not 0.0 < rate < 1.0:
+        return _LARGEST_CP if value > 0 else -_LARGEST_CP
+    return max(-_LARGEST_CP, min(_LARGEST_CP, round(_SHOGI_SCALE * math.log(rate / (1.0 - rate)))))

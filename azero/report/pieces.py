@@ -16,6 +16,7 @@ from azero.games.chess import text as chess_text
 from azero.games.chess.legal import NUM_TARGETS
 from azero.games.diagrams import format_stones
 from azero.games.minichess import text as minichess_text
+from azero.games.position import Position
 from azero.games.shogi import sfen as shogi_sfen
 from azero.games.shogi import text as shogi_text
 from azero.games.shogi.names import PIECES
@@ -132,6 +133,32 @@ NOTATIONS = {
 """How the pieces of a game are shown, by its name; other games have none."""
 
 
+class Squares(NamedTuple):
+    """A move by its squares, which are numbered row by row from the top left."""
+
+    name: str
+    start: int | None
+    """None of a drop or a mark."""
+    end: int
+    drop: str
+    """Letter of the piece that is dropped; empty for other moves."""
+    promotion: str
+    """Letter of the piece that a pawn becomes, or +; empty without promotion."""
+
+
+def squares_of(how: DiagramNotation, name: str) -> Squares:
+    """Return a move by its squares, from its name (`DiagramNotation.by_squares`)."""
+    is_drop = name[1] in "*@"
+    start = None if is_drop else square_of(how.files, how.ranks, name)
+    end = square_of(how.files, how.ranks, name[2:])
+    return Squares(name, start, end, name[0] if is_drop else "", name[4:])
+
+
+def square_of(files: str, ranks: str, name: str) -> int:
+    """Return the number of the square that `name` begins with, row by row from the top left."""
+    return (len(ranks) - 1 - ranks.index(name[1])) * len(files) + files.index(name[0])
+
+
 def start_of(name: str, board: tuple[int, int], frame: Sequence[int], to_play: int) -> str:
     """Return the position of a frame of the game `name` as `StoredGame.start` has it; empty where
     that is the game's own beginning, or the game is not drawn. A frame of chess does not hold the
@@ -183,9 +210,51 @@ def _rows(how: DiagramNotation, board: Any) -> str:
     )
 
 
-def draw_pieces(game: StoredGame, boards: Sequence[str]) -> str:
+class Choice(NamedTuple):
+    """A position with two moves."""
+
+    board: str
+    """SVG"""
+    hands: str = ""
+    """Pieces in hand; empty for none."""
+    is_turned: bool = False
+    """The second mover's pieces stand upside down."""
+
+
+def draw_choice(position: Position, played: int, best: int) -> Choice:
+    """Draw a position of a game in NOTATIONS with two moves, as arrows of the classes `best` and
+    `played`; a drop is a ring around its square."""
+    how = NOTATIONS[position.game.name]
+    board = how.of_state(position.state)
+    arrows = "".join(
+        _draw_arrow(how, squares_of(how, how.by_squares(board, action)), kind)
+        for action, kind in ((best, "best"), (played, "played"))
+    )
+    game = StoredGame(position.game.name, position.game.board_shape, (), (0.0, 0.0))
+    return Choice(draw_pieces(game, [_rows(how, board)], arrows), how.hands(board), how.is_turned)
+
+
+def _draw_arrow(how: DiagramNotation, move: Squares, kind: str) -> str:
+    centres = [
+        complex(MARGIN + CELL * (column + 0.5), MARGIN + CELL * (row + 0.5))
+        for row, column in (
+            divmod(place, len(how.files)) for place in (move.start, move.end) if place is not None
+        )
+    ]
+    end = centres[-1]
+    if move.start is None:
+        radius = f"{CELL * 0.42:.1f}"
+        return f'<circle class="arrow {kind}" cx="{end.real}" cy="{end.imag}" r="{radius}"/>'
+    direction = (end - centres[0]) / abs(end - centres[0])
+    head = [end - direction * CELL * 0.3 * turn for turn in (1 + 0.7j, 1 - 0.7j)]
+    steps = ("M", centres[0]), ("L", end), ("M", head[0]), ("L", end), ("L", head[1])
+    path = "".join(f"{letter}{point.real:.1f} {point.imag:.1f}" for letter, point in steps)
+    return f'<path class="arrow {kind}" d="{path}"/>'
+
+
+def draw_pieces(game: StoredGame, boards: Sequence[str], marks: str = "") -> str:
     """Return the last of the positions as an SVG, with the squares marked that the last move
-    changed.
+    changed; `marks` are drawn over it.
 
     The group of class `stones` holds one text per piece, which the report's stepper redraws for
     other positions.
@@ -217,7 +286,7 @@ def draw_pieces(game: StoredGame, boards: Sequence[str]) -> str:
         f'<rect class="wood" x="{MARGIN}" y="{MARGIN}" width="{columns * CELL}" '
         f'height="{rows * CELL}"/>'
         f'<path class="lines" d="{"".join(lines)}"/>{texts}<g '
-        f'class="stones">{"".join(pieces)}</g></svg>'
+        f'class="stones">{"".join(pieces)}</g>{marks}</svg>'
     )
 
 

@@ -16,7 +16,9 @@ from untrained import draw_variables
 from azero.checkpoint.exported import write_exported
 from azero.commands.review import analyze
 from azero.engines.source import Source
-from azero.evaluate.review import Review, review_game, review_rows, review_sgf
+from azero.evaluate.annotated import annotated_record
+from azero.evaluate.recorded import recorded_game
+from azero.evaluate.review import Review, review_game, review_rows
 from azero.games.go.rules import Go
 from azero.games.go.settings import GoConfig
 from azero.games.go.sgf import GameRecord, parse_games
@@ -75,7 +77,13 @@ def game(moves: Sequence[tuple[int, int]], **facts: object) -> GameRecord:
 
 
 def review(record: GameRecord, opinions: Sequence[tuple[float, int]]) -> Review:
-    return review_game(Oracle(opinions), record, GAME, Limits(visits=7))
+    return review_game(Oracle(opinions), recorded_game(record, GAME), Limits(visits=7))
+
+
+def sgf_of(found: Review) -> str:
+    suffix, text = annotated_record(found)
+    assert suffix == ".sgf"
+    return text
 
 
 ONE_MISTAKE = ((0, CORNER), (1, CENTRE), (0, PASS), (1, PASS))
@@ -92,11 +100,21 @@ def test_losses_are_what_the_move_gave_away() -> None:
         and len(found.mistakes(9)) == 2
         and found.mistakes(9, 0.5)[0].number == 1
     )
-    assert [round(move.black_value, 2) for move in found.moves] == [0.8, -0.4, -0.5, -0.6]
-    assert found.stopped == "" and found.final_black_value == -1.0, (
+    assert [round(move.first_value, 2) for move in found.moves] == [0.8, -0.4, -0.5, -0.6]
+    assert found.stopped == "" and found.final_value == -1.0, (
         "one stone each, and White has the komi"
     )
-    assert found.moves[2].board.reshape(-1).tolist() == [1, 0, 0, 0, -1, 0, 0, 0, 0]
+    assert GAME.board(found.moves[2].position.state).reshape(-1).tolist() == [
+        1,
+        0,
+        0,
+        0,
+        -1,
+        0,
+        0,
+        0,
+        0,
+    ]
 
 
 def test_the_end_is_counted_without_dead_stones_where_the_players_have_passed() -> None:
@@ -107,15 +125,23 @@ def test_the_end_is_counted_without_dead_stones_where_the_players_have_passed() 
         return 9.0  # White's stone is dead
 
     found = review_game(
-        Oracle(OPINIONS), game(ONE_MISTAKE), GAME, Limits(visits=7), count_points=count
+        Oracle(OPINIONS),
+        recorded_game(game(ONE_MISTAKE), GAME),
+        Limits(visits=7),
+        count_points=count,
     )
     assert (
-        found.final_black_value == 1.0
+        found.final_value == 1.0
         and found.moves[-1].value_after == -1.0
         and found.moves[-2].value_after == review(game(ONE_MISTAKE), OPINIONS).moves[-2].value_after
     )
     assert [board.reshape(-1).tolist() for board in boards] == [[1, 0, 0, 0, -1, 0, 0, 0, 0]]
-    review_game(Oracle(OPINIONS), game(ONE_MISTAKE[:3]), GAME, Limits(visits=7), count_points=count)
+    review_game(
+        Oracle(OPINIONS),
+        recorded_game(game(ONE_MISTAKE[:3]), GAME),
+        Limits(visits=7),
+        count_points=count,
+    )
     assert len(boards) == 1, "after one pass the game goes on"
 
 
@@ -130,7 +156,7 @@ def test_rows_are_plain_and_complete() -> None:
 
 def test_the_record_keeps_its_moves_and_gets_better_lines() -> None:
     record = game(ONE_MISTAKE, result="W+0.5")
-    text = review_sgf(review(record, OPINIONS))
+    text = sgf_of(review(record, OPINIONS))
     (again,) = parse_games(text.encode(), "game")
     assert (
         again.moves == record.moves and again.players == record.players and again.result == "W+0.5"
@@ -153,7 +179,7 @@ POINTS = [
 
 
 def with_points(record: GameRecord) -> Review:
-    return review_game(Oracle(OPINIONS, POINTS), record, GAME, Limits(visits=7))
+    return review_game(Oracle(OPINIONS, POINTS), recorded_game(record, GAME), Limits(visits=7))
 
 
 def test_leads_and_ownership_are_blacks() -> None:
@@ -161,21 +187,30 @@ def test_leads_and_ownership_are_blacks() -> None:
     assert [move.black_lead for move in found.moves] == [-1.25, -2.0, -3.0]
     assert found.final_ownership is not None
     assert found.final_ownership.tolist() == OWNERS.reshape(3, 3).tolist(), "White is to move"
-    assert found.final_board.reshape(-1).tolist() == [1, 0, 0, 0, -1, 0, 0, 0, 0]
+    assert GAME.board(found.final_position.state).reshape(-1).tolist() == [
+        1,
+        0,
+        0,
+        0,
+        -1,
+        0,
+        0,
+        0,
+        0,
+    ]
     assert [row["black_lead"] for row in review_rows(found)] == [-1.25, -2.0, -3.0]
-    assert "line B2 pass" in review_sgf(found)
-    (again,) = parse_games(review_sgf(found).encode(), "game")
+    assert "line B2 pass" in sgf_of(found)
+    (again,) = parse_games(sgf_of(found).encode(), "game")
     assert "\nWhite leads by 2.0 points after this move\n" in again.comments[1]
     without = review(game(ONE_MISTAKE), OPINIONS)
-    assert without.final_ownership is None and "leads" not in review_sgf(without)
+    assert without.final_ownership is None and "leads" not in sgf_of(without)
 
 
 def test_after_two_passes_the_lead_is_counted() -> None:
     points = [*POINTS, PointsEstimate(8.0, 2.0, OWNERS)]
     found = review_game(
         Oracle(OPINIONS, points),
-        game(ONE_MISTAKE),
-        GAME,
+        recorded_game(game(ONE_MISTAKE), GAME),
         Limits(visits=7),
         count_points=lambda _: 4.0,
     )
@@ -185,12 +220,12 @@ def test_after_two_passes_the_lead_is_counted() -> None:
 
 def test_handicap_stones_and_set_ups_begin_the_game() -> None:
     placed = review(game([(0, CORNER), (0, 8), (1, CENTRE)]), [(0.0, CENTRE)] * 3)
-    assert [move.number for move in placed.moves] == [3] and placed.moves[0].board.sum() == 2, (
-        "two stones of Black before White's first move"
-    )
-    assert len(list(parse_games(review_sgf(placed).encode(), "x"))) == 1
+    assert [move.number for move in placed.moves] == [3] and GAME.board(
+        placed.moves[0].position.state
+    ).sum() == 2, "two stones of Black before White's first move"
+    assert len(list(parse_games(sgf_of(placed).encode(), "x"))) == 1
     set_up = review(game([(1, CENTRE)], black_points=(CORNER, 8), to_play=1), [(0.2, CENTRE)] * 2)
-    assert set_up.moves[0].colour == 1 and set_up.moves[0].black_value == -0.2
+    assert set_up.moves[0].colour == 1 and set_up.moves[0].first_value == -0.2
     white_first = review(game([(1, CENTRE), (0, CORNER)]), [(0.0, CENTRE)] * 3)
     assert [move.colour for move in white_first.moves] == [1, 0]
 
@@ -207,7 +242,7 @@ def test_handicap_stones_and_set_ups_begin_the_game() -> None:
 def test_a_review_ends_where_the_rules_do(moves: list[tuple[int, int]], reason: str) -> None:
     found = review(game(moves), [(0.0, CENTRE)] * 4)
     assert found.stopped.startswith(reason) and len(found.moves) == len(moves) - 1
-    assert "the review ends here: " + reason in review_sgf(found)
+    assert "the review ends here: " + reason in sgf_of(found)
 
 
 def test_a_game_without_moves_is_refused() -> None:
@@ -400,6 +435,6 @@ def test_the_comments_of_the_record_stay() -> None:
     record = dataclasses.replace(
         game([(0, CENTRE), (1, EDGE), (1, CORNER)]), comments=("a shape", "", "after the review")
     )
-    (again,) = parse_games(review_sgf(review(record, [(0.0, CENTRE)] * 4)).encode(), "game")
+    (again,) = parse_games(sgf_of(review(record, [(0.0, CENTRE)] * 4)).encode(), "game")
     assert again.comments[0].startswith("a shape\nBlack wins 50.0%")
     assert again.comments[1].startswith("Black wins") and again.comments[2] == "after the review"

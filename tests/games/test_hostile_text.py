@@ -18,6 +18,7 @@ from azero.games.chess.fen import START as CHESS_START
 from azero.games.chess.text import board_of_fen, format_fen
 from azero.games.go import sgf
 from azero.games.go.sgf_write import format_game
+from azero.games.notes import Note
 from azero.games.shogi import csa, kif
 from azero.games.shogi.sfen import START as SHOGI_START
 from azero.games.shogi.text import board_of_sfen, format_sfen
@@ -329,7 +330,10 @@ def test_a_chess_game_is_read_back(seed: int, white: str, comments: list[str]) -
     board = board_of_fen(CHESS_START)
     actions = _random_actions(board, lambda board: list(board.actions), 12, seed)
     (record,) = pgn.parse_games(
-        pgn.format_pgn(actions, {"White": white}, "1-0", comments=comments), "x"
+        pgn.format_pgn(
+            actions, {"White": white}, "1-0", notes=[Note(comment) for comment in comments]
+        ),
+        "x",
     )
     assert (
         list(record.actions) == actions and record.tags["White"] == white and record.result == "1-0"

@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 from web_browser import chromium
 
+from azero.evaluate.recorded import recorded_game
 from azero.evaluate.review import Review, ReviewedMove
+from azero.games.chess import pgn
 from azero.games.go.sgf import GameRecord
+from azero.games.position import Position
+from azero.games.table import make
 from azero.report.page import write_report
 from azero.report.review_page import write_review
 
@@ -43,24 +47,44 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def review(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    board = np.zeros((9, 9), np.int8)
+    start = Position.start(make("go", size=9))
     moves = tuple(
         ReviewedMove(
-            number, (number + 1) % 2, number, 0.9, -0.9, number + 9, (number + 9, 80, 79),
-            400, 0.1, board, 20.5 - number,
+            start, number, (number + 1) % 2, number, "E5", 0.9, -0.9, number + 9,
+            (number + 9, 80, 79), ("D4", "J1", "H1"), 400, 0.1, 20.5 - number,
         )
         for number in range(1, 40)
     )  # fmt: skip
-    record = GameRecord(
-        "game.sgf", (9, 9), 7.0, tuple((m.colour, m.action) for m in moves), players=(LONG, "Bob")
-    )
+    played = tuple((move.colour, move.action) for move in moves)
+    record = GameRecord("game.sgf", (9, 9), 7.0, played, players=(LONG, "Bob"))
+    reviewed = Review(recorded_game(record, start.game), moves, start, 1.0, None, "")
     path = tmp_path_factory.mktemp("review") / "review.html"
-    write_review(path, Review(record, moves, 1.0, board, None, ""), LONG, "a remark")
+    write_review(path, reviewed, LONG, "a remark")
+    return path
+
+
+@pytest.fixture(scope="module")
+def chess_review(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    (record,) = pgn.parse_games(f'[White "{LONG}"]\n1. e4 e5 2. Qh5 Nf6 3. Qxe5+ *', "game.pgn")
+    game = recorded_game(record, make("chess"))
+    position, moves = game.start, []
+    for number, (colour, action) in enumerate(game.moves, 1):
+        best = int(np.flatnonzero(position.legal)[0])
+        names = (position.action_name(best), *["Nb1xc3+"] * 7)
+        moves.append(
+            ReviewedMove(
+                position, number, colour, action, position.action_name(action), 0.9, -0.9, best,
+                (best,), names, 400, 0.1, None,
+            )
+        )  # fmt: skip
+        position = position.play(action)
+    path = tmp_path_factory.mktemp("chess") / "review.html"
+    write_review(path, Review(game, tuple(moves), position, 1.0, None, ""), LONG, "a remark")
     return path
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("name", ["report", "review"])
+@pytest.mark.parametrize("name", ["report", "review", "chess_review"])
 def test_nothing_is_cut(name: str, width: int, browser, request: pytest.FixtureRequest) -> None:
     page = browser.new_page(viewport={"width": width, "height": 850})
     errors: list[str] = []
@@ -81,5 +105,6 @@ def test_nothing_is_cut(name: str, width: int, browser, request: pytest.FixtureR
         assert (page.evaluate(labels) != "none") == (width == 390), "labels replace the head"
     else:
         assert LONG in page.inner_text("h1")
-        assert page.locator("text=loses 90.0%").count() == 12
+        mistakes = page.locator("text=loses 90.0%").count()
+        assert mistakes == (5 if name == "chess_review" else 12)
     page.close()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from azero.engines.uci.info import chess_centipawns, shogi_centipawns
 from azero.engines.uci.options import MULTI_PV, RESIGN_VALUE, SHOW_WDL, THREADS, Option
+from azero.players.thinking import chess_centipawns, shogi_centipawns
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from azero.players.thinking import Analysis, MoveInfo
@@ -12,25 +11,6 @@ if TYPE_CHECKING:
 
 PV_MOVES = 20
 """Longest variation that is sent."""
-_LARGEST_CP = 30_000
-"""Centipawns of a certain win in shogi (dlshogi, UctSearch.cpp)."""
-_SHOGI_SCALE = 756.0864962951762
-"""Centipawns over which the odds of winning grow by e (dlshogi, UctSearch.cpp)."""
-
-
-def chess_centipawns(value: float) -> int:
-    """Return a value in [-1, 1] as centipawns: 90 tan(1.5637541897 value), Leela Chess Zero's score
-    type "centipawn" (search.cc); 12,780 for a certain win."""
-    return round(90.0 * math.tan(1.5637541897 * min(1.0, max(-1.0, value))))
-
-
-def shogi_centipawns(value: float) -> int:
-    """Return a value in [-1, 1] as centipawns of shogi: 756.09 ln(p / (1 - p)) for the win rate p =
-    (1 + value) / 2, as dlshogi does; at most 30,000."""
-    rate = (1.0 + value) / 2.0
-    if not 0.0 < rate < 1.0:
-        return _LARGEST_CP if value > 0 else -_LARGEST_CP
-    return max(-_LARGEST_CP, min(_LARGEST_CP, round(_SHOGI_SCALE * math.log(rate / (1.0 - rate)))))
 
 
 def win_draw_loss(value: float, draw: float) -> tuple[int, int, int]:

@@ -13,9 +13,7 @@ from azero.games.chess import pgn
 from azero.games.chess.text import START as CHESS_START
 from azero.games.go.sgf import GameRecord, parse_games
 from azero.games.quoting import reason
-from azero.games.shogi import csa, kif
-from azero.games.shogi.record_files import PARSERS, Parser, decode
-from azero.games.shogi.records import ShogiGame
+from azero.games.shogi.record_files import PARSERS, Parser, decode, special_move
 from azero.games.shogi.sfen import START as SHOGI_START
 
 SUFFIXES = {".sgf": "go", ".pgn": "chess"} | dict.fromkeys(PARSERS, "shogi")
@@ -86,23 +84,11 @@ def _read_pgn(name: str, content: bytes) -> Record:
 def _read_shogi(parse: Parser, name: str, content: bytes) -> Record:
     game = next(parse(decode(content), name, None))
     start, players = "" if game.sfen == SHOGI_START else game.sfen, (game.black, game.white)
-    result, facts = _special_move(game), dict(game.facts)
-    winner = {"black": "Black wins", "white": "White wins", "draw": "a draw"}.get(game.winner, "")
-    said = f"{winner} ({game.ending})" if winner and game.ending else winner or game.ending
+    result, facts = special_move(game), dict(game.facts)
+    said, comments = game.verdict, game.comments
     return Record(
-        "shogi", (9, 9), players, None, game.actions, start, result, said, facts, game.comments
+        "shogi", (9, 9), players, None, game.actions, start, result, said, facts, comments
     )
-
-
-def _special_move(game: ShogiGame) -> str:
-    """Return the special move of CSA that ends a game; empty if its record has no ending, and that
-    of a resignation where it names the winner alone."""
-    ending = kif.SPECIAL_MOVES.get(game.ending, game.ending)
-    if ending.startswith("%"):
-        return ending
-    if game.winner in ("black", "white"):
-        return csa.resignation(game.sfen, len(game.actions), game.winner == "black")
-    return ""
 
 
 _READERS: dict[str, Callable[[str, bytes], Record]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from azero.engines.session import Session
 from azero.engines.web.adapter import Outcome, empty_board, outcome_by_rules, rewards_of
 from azero.engines.web.networks import Network
 from azero.games.chess.pgn import RESULTS, format_pgn
+from azero.games.notes import Note
 from azero.games.position import Position, position_of
 from azero.games.shogi.csa import format_csa
 from azero.games.shogi.names import PIECES
@@ -21,7 +22,14 @@ from azero.match.records import csa_ending
 from azero.match.referee import PLAYED_OUT
 from azero.players.notation import as_unfinished
 from azero.report.boards import draw_board
-from azero.report.pieces import NOTATIONS, DiagramNotation, draw_pieces
+from azero.report.pieces import (
+    NOTATIONS,
+    DiagramNotation,
+    Squares,
+    draw_pieces,
+    square_of,
+    squares_of,
+)
 
 FILES, RANKS = "abc", "123"
 """Files and ranks of tic-tac-toe."""
@@ -110,13 +118,9 @@ class SquaresAdapter:
 
     def squares(self, name: str) -> Squares:
         """Return a move by its squares, from its name."""
-        how = self._notation
-        if how is None:
-            return Squares(name, None, _square(FILES, RANKS, name), "", "")
-        is_drop = name[1] in "*@"
-        start = None if is_drop else _square(how.files, how.ranks, name)
-        end = _square(how.files, how.ranks, name[2:])
-        return Squares(name, start, end, name[0] if is_drop else "", name[4:])
+        if self._notation is None:
+            return Squares(name, None, square_of(FILES, RANKS, name), "", "")
+        return squares_of(self._notation, name)
 
     def diagram(self) -> dict[str, Any]:
         """Return the pieces by square, row by row from the top left, those in hand, and the legal
@@ -195,7 +199,8 @@ class SquaresAdapter:
         today = {"Event": "azero web", "Date": time.strftime("%Y.%m.%d")}
         known = today if self._tags is None else self._tags
         tags = {**known, "White": players[0] or "?", "Black": players[1] or "?"}
-        return format_pgn(actions, tags, stated or result, start, comments)
+        notes = [Note(comment) for comment in comments]
+        return format_pgn(actions, tags, stated or result, start, notes)
 
     def _played(self, actions: Sequence[int], outcome: Outcome) -> MatchGame:
         """Return the game as one of a match, for its ending."""
@@ -204,21 +209,3 @@ class SquaresAdapter:
         return MatchGame(
             1, None, True, reward, tuple(actions), len(actions), ending, start=self.start
         )
-
-
-class Squares(NamedTuple):
-    """A move by its squares, which are numbered row by row from the top left."""
-
-    name: str
-    start: int | None
-    """None of a drop or a mark."""
-    end: int
-    drop: str
-    """Letter of the piece that is dropped; empty for other moves."""
-    promotion: str
-    """Letter of the piece that a pawn becomes, or +; empty without promotion."""
-
-
-def _square(files: str, ranks: str, name: str) -> int:
-    """Return the number of the square that `name` begins with."""
-    return (len(ranks) - 1 - ranks.index(name[1])) * len(files) + files.index(name[0])

@@ -16,8 +16,9 @@ from typing import IO
 from azero.games.archives import RecordError, read_texts, with_compressed, without_utf16
 from azero.games.chess.fen import complete_fen
 from azero.games.chess.san import DASHES, GLYPHS
-from azero.games.chess.text import START, board_of_fen, format_san, parse_fen, parse_san
+from azero.games.chess.text import START, ChessBoard, board_of_fen, format_san, parse_fen, parse_san
 from azero.games.expanding import TooLargeError
+from azero.games.notes import Note
 
 SUFFIXES = with_compressed((".pgn",))
 """Of files of games."""
@@ -278,11 +279,11 @@ def format_pgn(
     tags: Mapping[str, str] | None = None,
     result: str = "*",
     fen: str = START,
-    comments: Sequence[str] = (),
+    notes: Sequence[Note] = (),
 ) -> str:
     """Return a game of legal moves from the position `fen` as PGN text. Tags of the roster that are
-    missing become "?"; `result` is one of RESULTS or *; comments of moves are empty for none, and
-    there may be fewer than moves."""
+    missing become "?"; `result` is one of RESULTS or *; `notes` belong to the moves, and there may
+    be fewer."""
     given = dict(tags or {}) | {"Result": result}
     if fen != START:
         given |= {"SetUp": "1", "FEN": " ".join(complete_fen(fen))}
@@ -291,17 +292,7 @@ def format_pgn(
         f'[{name} "{_escape(given.get(name, "????.??.??" if name == "Date" else "?"))}"]'
         for name in names
     ]
-    board = board_of_fen(fen)
-    words: list[str] = []
-    for ply, action in enumerate(actions):
-        if (
-            not board.is_black or ply == 0 or words[-1].endswith("}")
-        ):  # Black's move has its number after a comment (section 8.2.2.2)
-            words.append(f"{board.plies // 2 + 1}." + ("" if not board.is_black else ".."))
-        words.append(format_san(board, action))
-        if comment := comments[ply] if ply < len(comments) else "":
-            words.append("{" + comment.replace("}", ")") + "}")
-        board = board.after(action)
+    words = _movetext(board_of_fen(fen), actions, notes)
     return "\n".join(
         [
             *header,
@@ -313,6 +304,28 @@ def format_pgn(
             "",
         ]
     )
+
+
+def _movetext(board: ChessBoard, actions: Sequence[int], notes: Sequence[Note]) -> list[str]:
+    """Return moves as words, with their notes and variations."""
+    words: list[str] = []
+    for ply, action in enumerate(actions):
+        if (
+            not board.is_black or ply == 0 or words[-1][-1] in "})"
+        ):  # Black's move has its number after a comment or a variation (section 8.2.2.2)
+            words.append(f"{board.plies // 2 + 1}." + ("" if not board.is_black else ".."))
+        words.append(format_san(board, action))
+        note = notes[ply] if ply < len(notes) else Note()
+        if note.glyph:
+            words.append(f"${note.glyph}")
+        if note.comment:
+            words.append("{" + note.comment.replace("}", ")") + "}")
+        for line in note.variations:
+            first, *others = _movetext(board, line, ())
+            words += [f"({first}", *others]
+            words[-1] += ")"
+        board = board.after(action)
+    return words
 
 
 def _escape(text: str) -> str:

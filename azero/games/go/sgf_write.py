@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from azero.games.go import setup
 from azero.games.go.sgf import GameRecord
 from azero.games.go.sgf_text import LETTERS, escape
-
-
-@dataclass(frozen=True)
-class Note:
-    """Comment of a move."""
-
-    comment: str = ""
-    variations: tuple[tuple[int, ...], ...] = ()
-    """other lines instead of this move, as actions; colours alternate from the move's own"""
+from azero.games.notes import Note
 
 
 def rules_name(superko: str, suicide: bool) -> str:

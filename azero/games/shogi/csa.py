@@ -227,7 +227,7 @@ def format_csa(
 ) -> str:
     """Return a game of legal moves from the position `sfen` as CSA text: with the names of the
     players, the special move at its end (%TORYO; none if empty), comments of the moves, empty for
-    none, and further facts (see `ShogiGame`)."""
+    none, a line of CSA for each of theirs, and further facts (see `ShogiGame`)."""
     board = board_of_sfen(sfen)
     lines = ["V2.2"] + [f"N{sign}{name}" for sign, name in (("+", black), ("-", white)) if name]
     lines += [f"${name}:{value}" for name, value in facts]
@@ -242,8 +242,8 @@ def format_csa(
     lines.append("-" if board.is_white else "+")
     for ply, action in enumerate(actions):
         lines.append(format_move(board, action))
-        if comment := comments[ply] if ply < len(comments) else "":
-            lines.append("'" + " ".join(comment.split()))
+        comment = comments[ply] if ply < len(comments) else ""
+        lines += ["'" + " ".join(line.split()) for line in comment.splitlines()]
         board = board.after(action)
     return "\n".join([*lines, *([ending] if ending else []), ""])
 

@@ -72,3 +72,14 @@ def decode(raw: bytes) -> str:
         with contextlib.suppress(UnicodeDecodeError):
             return raw.decode(name)
     raise UnicodeError("its text is not in UTF-8, EUC-JP or Shift JIS")
+
+
+def special_move(game: ShogiGame) -> str:
+    """Return the special move of CSA that ends a game; empty if its record has no ending, and that
+    of a resignation where it names the winner alone."""
+    ending = kif.SPECIAL_MOVES.get(game.ending, game.ending)
+    if ending.startswith("%"):
+        return ending
+    if game.winner in ("black", "white"):
+        return csa.resignation(game.sfen, len(game.actions), game.winner == "black")
+    return ""

@@ -47,6 +47,12 @@ class ShogiGame:
         return {"black": (1.0, -1.0), "white": (-1.0, 1.0), "draw": (0.0, 0.0)}.get(self.winner)
 
     @property
+    def verdict(self) -> str:
+        """The result for people: Black wins (%TORYO); empty if the record has none."""
+        winner = {"black": "Black wins", "white": "White wins", "draw": "a draw"}.get(self.winner)
+        return f"{winner} ({self.ending})" if winner and self.ending else winner or self.ending
+
+    @property
     def is_resigned(self) -> bool:
         """The record says that a player resigned."""
         return self.ending in ("%TORYO", "投了")

@@ -13,12 +13,12 @@ from moves_in_process import MovesInProcess
 
 from azero.engines.lines import LineReader
 from azero.engines.uci.engine import LONGEST_LINE
-from azero.engines.uci.info import chess_centipawns, shogi_centipawns, win_draw_loss
+from azero.engines.uci.info import win_draw_loss
 from azero.engines.uci.search import SearchControl
 from azero.games.chess import text
 from azero.games.position import _compiled
 from azero.players.clock import Clock, thinking_seconds
-from azero.players.thinking import Analysis, MoveInfo
+from azero.players.thinking import Analysis, MoveInfo, chess_centipawns, shogi_centipawns
 from azero.players.uci_go import parse_go
 
 HERE = Path(__file__).parent

@@ -13,7 +13,8 @@ from needs import NOT_HERE, require_module
 
 from azero.games.archives import RecordError
 from azero.games.go.sgf import GameRecord, parse_games, parse_komi, read_games
-from azero.games.go.sgf_write import Note, format_game, format_result
+from azero.games.go.sgf_write import format_game, format_result
+from azero.games.notes import Note
 
 sgfmill = require_module("sgfmill.sgf")
 sgf_grammar = require_module("sgfmill.sgf_grammar")

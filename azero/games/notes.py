@@ -1,0 +1,17 @@
+"""Notes on the moves of a game record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Note:
+    """What is written about a move."""
+
+    comment: str = ""
+    variations: tuple[tuple[int, ...], ...] = ()
+    """Other lines instead of this move, as actions; colours alternate from the move's own. CSA has
+    none."""
+    glyph: int = 0
+    """PGN's numeric annotation glyph (PGN standard, section 10): 2 for a mistake; 0 for none."""
