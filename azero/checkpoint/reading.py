@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,13 +19,13 @@ from azero.checkpoint.exported import (
     write_exported,
 )
 from azero.checkpoint.record import CheckpointError, DamagedCheckpointError, digest_json
+from azero.console.standard_output import say
 from azero.data.files import DamagedFileError, read_header
 from azero.networks.settings import ConvolutionalConfig
 from azero.settings import Config, from_dict
 from azero.types import PyTree
 
 T = TypeVar("T")
-_log = logging.getLogger(__name__)
 
 
 class CheckpointRow(NamedTuple):
@@ -73,7 +72,7 @@ def load_network(workdir: Path, iteration: int | None = None) -> tuple[PyTree, i
 
     Args:
       workdir: the run's directory, or one with an exported network (`export_network`).
-      iteration: which checkpoint; None is the newest that is whole, and a warning that is logged
+      iteration: which checkpoint; None is the newest that is whole, and a line on standard error
         names those passed over.
 
     Returns:
@@ -88,7 +87,7 @@ def load_network(workdir: Path, iteration: int | None = None) -> tuple[PyTree, i
         variables, config = read_exported(workdir)
         found, _ = read_exported_settings(workdir)
     else:
-        found, (variables, config) = _newest_whole(workdir, iteration, _load, _log.warning)
+        found, (variables, config) = _newest_whole(workdir, iteration, _load, say)
     return variables, found, _for_any_machine(config)
 
 
@@ -96,7 +95,7 @@ def find_checkpoint(workdir: Path, iteration: int | None = None) -> tuple[int, C
     """Return the iteration and the settings of `load_network`.
 
     The arrays of a run are read to see whether they are whole, so that whoever keeps the number can
-    load that checkpoint later; those passed over are logged, as there.
+    load that checkpoint later; those passed over are named, as there.
 
     Raises:
       CheckpointError: there is no such checkpoint, or it is damaged; those there are, are named.
@@ -119,7 +118,7 @@ def load_settings(workdir: Path, iteration: int | None = None) -> tuple[int, Con
     if _is_exported(workdir, iteration):
         found, config = read_exported_settings(workdir)
     else:
-        found, config = _newest_whole(workdir, iteration, _read_settings, _log.debug)
+        found, config = _newest_whole(workdir, iteration, _read_settings, lambda line: None)
     return found, _for_any_machine(config)
 
 
@@ -164,10 +163,10 @@ def _newest_whole(
     workdir: Path,
     iteration: int | None,
     load: Callable[[Path, int], T],
-    say: Callable[[str], None],
+    tell: Callable[[str], None],
 ) -> tuple[int, T]:
     """Return a checkpoint, the one that is named or the newest that `load` can read, and what it
-    makes of it. If it goes back to an older one, one line to `say` says so.
+    makes of it. If it goes back to an older one, `tell` gets one line that says so.
 
     Raises:
       CheckpointError: there is no such checkpoint, or it is damaged.
@@ -202,7 +201,7 @@ def _newest_whole(
                 damaged[candidate] = f"checkpoint {candidate} is damaged: {error}"
             continue
         if damaged:
-            say(f"{workdir}: {'; '.join(damaged.values())}; checkpoint {candidate} is used")
+            tell(f"{workdir}: {'; '.join(damaged.values())}; checkpoint {candidate} is used")
         return candidate, found
     reasons = "; ".join(damaged.values()) or f"it has {', '.join(map(str, present))}"
     raise CheckpointError(f"no checkpoint in {root} is complete: {reasons}")

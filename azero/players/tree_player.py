@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +12,7 @@ from typing import cast
 import jax
 import numpy as np
 
+from azero.console.standard_output import say
 from azero.games.game import Game, VariablePlanes
 from azero.games.go.rules import Go
 from azero.players.clock import Clock
@@ -34,8 +34,6 @@ from azero.search.single.node import Node, merge, restrict
 from azero.search.single.packed import PackedPosition, PackedRules
 from azero.search.single.parallel import ParallelTree, TreeSettings
 from azero.search.single.selection import Gumbel
-
-_log = logging.getLogger(__name__)
 
 
 class TreePlayer:
@@ -355,10 +353,9 @@ class TreePlayer:
             width = min(self._width, self._settings.batch_after(root.total_visits))
             most = min(most, width if edges is None else len(edges))
             if tree.search(most, root, edges) == 0:
-                _log.warning(
-                    "the tree is full with %d positions, so the search stops (max-nodes sets its "
-                    "size)",
-                    tree.num_nodes,
+                say(
+                    f"the tree is full with {tree.num_nodes} positions, so the search stops "
+                    "(max-nodes sets its size)"
                 )
                 return
             on_batch()

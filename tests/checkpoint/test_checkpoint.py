@@ -415,21 +415,23 @@ def test_load_variables_for_players(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("part", ["record", "best"])
 def test_players_pass_over_damage(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, part: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], part: str
 ) -> None:
     save(tmp_path, 1, 2)
     flip(largest_file(tmp_path / "checkpoints" / "steps" / "2" / part))
     assert load_settings(tmp_path)[0] == (2 if part == "best" else 1)
-    assert not caplog.records  # who loads the network says it
+    assert not capsys.readouterr().err  # who loads the network says it
     variables, _ = load_variables(tmp_path)
     assert_same(variables, make_state(1, seed=1)["best"])
     # A match keeps the number.
     assert find_checkpoint(tmp_path)[0] == 1
     resolved, _ = resolve(CheckpointSpec(tmp_path))
     assert isinstance(resolved, CheckpointSpec) and resolved.iteration == 1
-    assert len(caplog.messages) == 3
-    for line in caplog.messages:
-        assert re.fullmatch(rf".*checkpoint 2 is damaged: .*{part}.*; checkpoint 1 is used", line)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3
+    for line in lines:
+        wanted = rf"{tmp_path}: checkpoint 2 is damaged: .*{part}.*; checkpoint 1 is used"
+        assert re.fullmatch(wanted, line)
     for read in (load_variables, find_checkpoint):
         with pytest.raises(CheckpointError, match=f"checkpoint 2 of .* is damaged: .*{part}"):
             read(tmp_path, 2)
@@ -468,7 +470,7 @@ def test_files_of_a_network_pass_over_damage_and_are_of_one_checkpoint(
 
 
 def test_load_variables_while_the_run_replaces_its_only_checkpoint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     save(tmp_path, 1)
     read = orbax_io.read_record
@@ -481,7 +483,7 @@ def test_load_variables_while_the_run_replaces_its_only_checkpoint(
 
     monkeypatch.setattr(orbax_io, "read_record", read_too_late)
     load_variables(tmp_path)
-    assert not caplog.records
+    assert not capsys.readouterr().err
 
 
 def test_a_network_is_not_exported_over_the_checkpoints_of_a_run(tmp_path: Path) -> None:

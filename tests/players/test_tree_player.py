@@ -257,14 +257,12 @@ class TestAnalysis:
         assert thinker.think(position, Limits(seconds=0.2)).playouts > 0
         assert time.perf_counter() - began < 0.6
 
-    def test_a_full_tree_stops_with_a_warning(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_full_tree_stops_with_a_line(self, capsys: pytest.CaptureFixture[str]) -> None:
         analysis = player(batch=8, max_nodes=40).think(after([]), Limits(visits=500))
         assert 39 <= analysis.playouts < 60
-        assert "full with 40 positions" in caplog.text
+        assert capsys.readouterr().err.startswith("the tree is full with 40 positions")
 
-    def test_memory_bounds_the_tree_and_the_state_counts(
-        self, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_memory_bounds_the_tree_and_the_state_counts(self) -> None:
         thinker = player()
         thinker.limit_memory(1)
         most = thinker._settings.max_nodes
