@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import math
 import threading
 import time
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from azero.checkpoint import CheckpointError, list_checkpoints
+from azero.checkpoint import CheckpointError, find_checkpoint, list_checkpoints
 from azero.data.run_files import METRICS
 from azero.engines.source import DEFAULTS
 from azero.engines.web.games import WebGame
@@ -77,15 +78,28 @@ class Offer:
         return self.workdir
 
     def iterations(self) -> list[int]:
-        """Return the iterations of its run that can be played against."""
+        """Return the iterations of its run that can be played against; the newest has been read and
+        is whole."""
         if not isinstance(self.spec, CheckpointSpec) or self.workdir is None:
             return []
-        return [row.iteration for row in list_checkpoints(self.spec.workdir) if not row.problem]
+        rows = [row for row in list_checkpoints(self.spec.workdir) if not row.problem]
+        if not rows:
+            return []
+        newest = _newest_whole(self.spec.workdir, rows[-1].digest)
+        return [row.iteration for row in rows if row.iteration <= newest]
 
     def usual(self, iterations: Sequence[int]) -> int | None:
         """Return which iteration is played where none of these is chosen."""
         newest = max(iterations, default=None)
         return newest if self.named is None or newest is None else self.named
+
+
+@functools.lru_cache(maxsize=16)
+def _newest_whole(workdir: Path, digest: str) -> int:
+    """Return the newest checkpoint of a run that is whole; its arrays are read once for each newest
+    `digest`."""
+    del digest
+    return find_checkpoint(workdir)[0]
 
 
 class NewGame(NamedTuple):

@@ -2,12 +2,15 @@
 
 import dataclasses
 import json
+import shutil
 from types import SimpleNamespace
 
 import httpx
+import jax.numpy as jnp
 import pytest
 from web_server import GO5, running
 
+from azero.checkpoint import Checkpointer
 from azero.data.run_files import StoredGame, write_samples
 from azero.engines.web import runs
 from azero.engines.web import service as services
@@ -94,9 +97,10 @@ def test_a_game_of_the_run_that_was_resigned_is_saved_with_its_result(workdir, m
 
 
 def test_a_game_is_with_the_newest_network_of_a_run_or_the_named_one(workdir, monkeypatch) -> None:
-    rows = [SimpleNamespace(iteration=iteration, problem="") for iteration in (1, 2)]
+    rows = [SimpleNamespace(iteration=number, problem="", digest=f"{number}") for number in (1, 2)]
     monkeypatch.setattr(Network, "begin", lambda network: None)  # nobody thinks here
     monkeypatch.setattr(services, "list_checkpoints", lambda workdir: rows)
+    monkeypatch.setattr(services, "find_checkpoint", lambda workdir: (rows[-1].iteration, None))
     config = load("go5").config
     monkeypatch.setattr(
         services,
@@ -105,7 +109,7 @@ def test_a_game_is_with_the_newest_network_of_a_run_or_the_named_one(workdir, mo
     )
     run = f"checkpoint:{workdir}"
     service = Service([run, f"{run}?iteration=1"])
-    rows.append(SimpleNamespace(iteration=3, problem=""))
+    rows.append(SimpleNamespace(iteration=3, problem="", digest="3"))
     title = workdir.name
 
     def player(network: str, iteration: int | None = None) -> str:
@@ -122,6 +126,20 @@ def test_a_game_is_with_the_newest_network_of_a_run_or_the_named_one(workdir, mo
     del rows[0]
     with pytest.raises(Refusal, match="has no checkpoint 1"):
         player("1")
+
+
+def test_a_newest_checkpoint_without_its_network_is_passed_over(workdir, monkeypatch) -> None:
+    monkeypatch.setattr(Network, "begin", lambda network: None)  # nobody thinks here
+    checkpointer = Checkpointer(workdir, load("go5").config)
+    for iteration in (1, 2, 3):
+        best = {"params": {"filters": jnp.full(9, iteration)}}
+        checkpointer.save(iteration, {"best": best}, {})
+    checkpointer.close()
+    shutil.rmtree(workdir / "checkpoints" / "steps" / "3" / "best")
+    service = Service([f"checkpoint:{workdir}"])
+    (offer,) = service.describe()["networks"]
+    assert (offer["iterations"], offer["iteration"]) == ([1, 2], 2)
+    assert service.new_game(NewGame("0")).describe()["player"] == f"{workdir.name}, iteration 2"
 
 
 def test_a_player_that_is_no_run_has_none() -> None:
