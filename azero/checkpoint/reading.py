@@ -182,7 +182,10 @@ def _newest_whole(
     if iteration is not None:
         if iteration not in present:
             listed = ", ".join(map(str, present))
-            raise CheckpointError(f"{workdir} has no checkpoint {iteration}; it has {listed}")
+            raise CheckpointError(
+                f"{workdir} has no checkpoint {iteration}; it has {listed} (a run deletes older "
+                "ones: checkpoint.keep-every, or azero checkpoint --export, keeps a network)"
+            )
         try:
             return iteration, load(root, iteration)
         except DamagedCheckpointError as error:

@@ -4,6 +4,7 @@ continues from it.
 match.json    the command and the players; the result so far
 games.jsonl   one row per finished game (see `azero.match.games.MatchGame`)
 gameN.sgf     the games of Go; those of chess as .pgn, of shogi as .csa
+first/        the network of the first player, if its run may delete it; likewise second/
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from azero.match.games import MatchGame, MatchSummary, summarise
 
 MATCH = "match.json"
 GAMES = "games.jsonl"
+COPIES = ("first", "second")
+"""Directories of the players' networks, where the match has copies of them."""
 MOST_BYTES = 255
 """Of a file's name (Linux's NAME_MAX)."""
 
@@ -114,13 +117,18 @@ def read_match_games(path: Path) -> list[MatchGame]:
 
 def read_players(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
     """Return the players of all matches in directories as match.json has them, by what names them
-    in commands; of a player in several matches what the first one says.
+    in commands, each with the path "copy" where its match may keep its network; of a player in
+    several matches what the first one says.
 
     Raises:
       ValueError: a file is damaged; it is named.
     """
-    matches = [read_match(path)["players"] for path in paths if (path / MATCH).exists()]
-    return {side["player"]: side for sides in reversed(matches) for side in sides}
+    matches = [(path, read_match(path)["players"]) for path in paths if (path / MATCH).exists()]
+    return {
+        side["player"]: side | {"copy": path / name}
+        for path, sides in reversed(matches)
+        for name, side in zip(COPIES, sides, strict=True)
+    }
 
 
 class MatchDirectory:

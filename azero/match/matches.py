@@ -17,7 +17,7 @@ from azero.console.terminal import make_console
 from azero.games.settings import GameConfig
 from azero.games.table import side_names
 from azero.match.batched import PAIRS_PER_ROUND, PAIRS_PER_TESTED_ROUND, play_rounds
-from azero.match.directory import MatchDirectory
+from azero.match.directory import COPIES, MatchDirectory
 from azero.match.elo import difference_text
 from azero.match.external import Pairing, play_games
 from azero.match.games import (
@@ -35,6 +35,7 @@ from azero.match.sides import (
     Side,
     check_start_positions,
     describe_rules,
+    keep_network,
     match_rules,
     player_maker,
     plays_at_once,
@@ -139,6 +140,9 @@ class _RunningMatch:
 
     def _play_missing(self, first: str, second: str) -> None:
         self._say(f"{first} against {second}: {describe_rules(self.rules)}")
+        if self.directory is not None:
+            places = [self.directory.path / name for name in COPIES]
+            self.sides = list(map(keep_network, self.sides, places))
         done = {game.number for game in self.games}
         missing = [pairing for pairing in self.pairings if pairing.number not in done]
         for game in self._play(missing):

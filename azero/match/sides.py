@@ -5,10 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from azero.checkpoint import CheckpointError, export_network
+from azero.checkpoint.exported import exported_path
 from azero.games.go.settings import GoConfig
 from azero.games.settings import GameConfig
 from azero.games.shogi.settings import ShogiConfig
@@ -126,8 +129,11 @@ def with_checkpoint(side: Side, facts: dict[str, Any] | None) -> Side:
     if facts is None or not isinstance(side.spec, CheckpointSpec | ApvSpec):
         return side
     spec = _of_checkpoint(side.spec, facts)
-    is_named = side.name != side.spec.name
-    return dataclasses.replace(side, spec=spec, name=side.name if is_named else spec.name)
+    name = side.name if side.name != side.spec.name else spec.name
+    copy = facts.get("copy")
+    if isinstance(spec, CheckpointSpec) and copy is not None and exported_path(copy).exists():
+        spec = dataclasses.replace(spec, workdir=copy)
+    return dataclasses.replace(side, spec=spec, name=name)
 
 
 def restore_side(side: Side, facts: dict[str, Any], was_at_once: bool) -> Side:
@@ -147,6 +153,28 @@ def restore_side(side: Side, facts: dict[str, Any], was_at_once: bool) -> Side:
         former = (("pb_c_init", PuctConfig.pb_c_init), *spec.constants)
         spec = dataclasses.replace(spec, constants=tuple(dict(former).items()))
     return dataclasses.replace(side, spec=spec, name=facts["name"])
+
+
+def keep_network(side: Side, directory: Path) -> Side:
+    """Return the player with a copy of its network in `directory`, if its run may delete the
+    checkpoint before the match ends.
+
+    Raises:
+      CheckpointError: the checkpoint has been deleted, and there is no copy.
+    """
+    spec, config = side.spec, side.config
+    if not isinstance(spec, CheckpointSpec) or spec.iteration is None or config is None:
+        return side
+    every = config.checkpoint.keep_every
+    is_kept = spec.iteration >= config.run.iterations or (every and spec.iteration % every == 0)
+    if is_kept or exported_path(spec.workdir).exists():
+        return side
+    try:
+        export_network(spec.workdir, directory, spec.iteration)
+    except CheckpointError:
+        if not exported_path(directory).exists():
+            raise
+    return dataclasses.replace(side, spec=dataclasses.replace(spec, workdir=directory))
 
 
 def _of_checkpoint(

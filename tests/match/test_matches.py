@@ -17,6 +17,7 @@ import pytest
 from jax.sharding import Mesh
 from rich.console import Console
 
+from azero.checkpoint import Checkpointer, CheckpointError
 from azero.checkpoint.exported import write_exported
 from azero.console import progress
 from azero.data.directory_lock import LOCK, hold
@@ -31,6 +32,7 @@ from azero.match.directory import (
     read_match,
     read_match_games,
     read_match_result,
+    read_players,
     seen_from,
 )
 from azero.match.elo import fit_elo
@@ -46,6 +48,7 @@ from azero.players.player import Position
 from azero.players.specs import CheckpointSpec, RandomNetSpec
 from azero.report.ratings import rate
 from azero.search.single.selection import ENGINE
+from azero.train.settings import CheckpointConfig
 
 SCRIPT = Path(__file__).parents[1] / "players" / "scripted_go.py"
 
@@ -601,6 +604,34 @@ def small_checkpoint(path: Path, seed: int) -> Path:
     network = config.network.build(game)
     write_exported(path, network.init(jax.random.key(seed)), 1, config)
     return path
+
+
+def test_a_match_goes_on_where_the_run_has_deleted_its_checkpoint(tmp_path: Path) -> None:
+    run, game = tmp_path / "run", make("tictactoe")
+    config = load("tictactoe").config
+    config = dataclasses.replace(config, checkpoint=CheckpointConfig(keep=1))
+    network = config.network.build(game)
+
+    def save(iteration: int) -> None:
+        checkpointer = Checkpointer(run, config)
+        checkpointer.save(iteration, {"best": network.init(jax.random.key(iteration))}, {})
+        checkpointer.close()
+
+    save(1)
+    out = tmp_path / "ladder" / "a"
+    wanted = MatchRequest(f"checkpoint:{run}?visits=0", "random:tictactoe", 2, out=out)
+    play(wanted)
+    save(2)
+    _, text = play(dataclasses.replace(wanted, games=4))
+    assert "2 of 4 games are in" in text and "run, iteration 1, 0 visits against" in text
+    other = dataclasses.replace(wanted, out=tmp_path / "ladder" / "b")
+    console = Console(file=io.StringIO(), width=300)
+    play_match(other, console, read_players([out]))
+    assert "run, iteration 1, 0 visits against" in console.file.getvalue()  # type: ignore[attr-defined]
+    shutil.rmtree(out / "first")
+    assert play(dataclasses.replace(wanted, games=4))[0].total.games == 4, "nothing is missing"
+    with pytest.raises(CheckpointError, match=r"no checkpoint 1; it has 2 .*keep-every"):
+        play(dataclasses.replace(wanted, games=6))
 
 
 @pytest.mark.parametrize("symmetries", ["none", "average"])
