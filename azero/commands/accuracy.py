@@ -12,7 +12,7 @@ import numpy as np
 from rich.console import Console
 
 from azero import mesh as mesh_lib
-from azero.checkpoint import list_checkpoints, load_settings
+from azero.checkpoint import CheckpointError, list_checkpoints, load_settings
 from azero.compilation_cache import use_compilation_cache
 from azero.console.progress import working
 from azero.console.tables import count_of, make_table
@@ -49,16 +49,22 @@ def evaluate_accuracy(request: AccuracyRequest) -> dict[str, list[Accuracy]]:
         rows = pack_file(request.games, config.game, tally, request.number)
     for line in tally.unreadable:
         console.print(line, style="yellow", soft_wrap=True)
-    results = {
-        name: summarise_by_move(
-            predict_positions(
+    results: dict[str, list[Accuracy]] = {}
+    for name, (path, iteration) in networks.items():
+        try:
+            outcomes = predict_positions(
                 path, rows, np.arange(len(rows)), console, request.symmetries, iteration
             )
-        )
-        for name, (path, iteration) in networks.items()
-    }
+        except CheckpointError as error:
+            if not request.every_checkpoint:
+                raise
+            console.print(f"{error}; it is left out", style="yellow", soft_wrap=True)
+        else:
+            results[name] = summarise_by_move(outcomes)
+    if not results:
+        raise ValueError(f"{request.checkpoint[0]} has no checkpoint that is whole")
     if request.plot is not None:
-        iterations = [iteration for _, iteration in networks.values() if iteration is not None]
+        iterations = [number for name in results if (number := networks[name][1]) is not None]
         _plot(request.plot, iterations, [rows[0] for rows in results.values()])
     if request.json:
         print(json.dumps(to_plain(_as_json(request, tally, results))))

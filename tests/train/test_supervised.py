@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from azero.checkpoint import (
     list_checkpoints,
     load_settings,
     load_variables,
+    store,
 )
 from azero.commands.accuracy import evaluate_accuracy
 from azero.config import load_overlay
@@ -282,6 +284,24 @@ def test_accuracy_over_a_run_is_a_picture(workdir, tmp_path):
     ):
         with pytest.raises(ValueError, match=message):
             evaluate_accuracy(dataclasses.replace(request, **changes))
+
+
+def test_accuracy_over_a_run_leaves_damaged_checkpoints_out(workdir, tmp_path, capsys):
+    steps = tmp_path / "checkpoints" / "steps"
+    shutil.copytree(workdir / "checkpoints", steps.parent)
+    first, *others = store.list_iterations(steps.parent)
+    shutil.rmtree(steps / f"{first}" / "train")
+    request = AccuracyRequest(
+        (str(tmp_path),), EXPERT, every_checkpoint=True, plot=tmp_path / "a.svg", number=1
+    )
+    found = evaluate_accuracy(request)
+    assert others and list(found) == [f"{tmp_path}, iteration {number}" for number in others]
+    said = " ".join(capsys.readouterr().out.split())
+    assert re.search(f"checkpoint {first} of .* is damaged: .* is missing; it is left out", said)
+    for number in others:
+        shutil.rmtree(steps / f"{number}" / "train")
+    with pytest.raises(ValueError, match="has no checkpoint that is whole"):
+        evaluate_accuracy(request)
 
 
 def test_accuracy_as_tables(workdir, capsys, monkeypatch):
