@@ -17,7 +17,7 @@ from azero.match.request import LadderRequest, MatchRequest, match_of
 from azero.match.sides import check_players
 from azero.players.program import find_program
 from azero.players.program_specs import ProgramSpec
-from azero.players.specs import parse_player
+from azero.players.specs import parse_player, settings_of
 
 
 class Rung(NamedTuple):
@@ -46,9 +46,15 @@ def climb(request: LadderRequest, console: Console | None = None) -> list[tuple[
     opponent.
 
     Raises:
-      ValueError: an opponent is not understood, or none is installed.
+      ValueError: the player is not one of Go, or an opponent is not understood, or none is
+        installed.
     """
     console = console or make_console()
+    spec = parse_player(request.player)
+    game = spec.game if isinstance(spec, ProgramSpec) else settings_of(spec).game.name
+    if game != "go":
+        others = "azero match and azero tournament are for other games"
+        raise ValueError(f"{request.player} plays {game}, and a ladder is of Go; {others}")
     rungs = [(rung, _missing(rung.player)) for rung in _rungs(request)]
     matches = {rung: _match(request, rung) for rung, problem in rungs if problem is None}
     for match in matches.values():  # an error in the last one is reported before hours of games

@@ -208,12 +208,12 @@ def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:
     name = request.game or (programs[0] if trained is None else trained.name)
     is_trained = trained is not None and trained.name == name
     rules: GameConfig = trained if is_trained and trained else GameConfig.default(name)
-    if request.handicap is not None and not isinstance(rules, GoConfig):
-        raise ValueError(f"handicap is a setting of Go, not {name}")
     if isinstance(rules, GoConfig):
         rules = _go_rules(request, rules)
-    elif (request.komi, request.size, request.suicide) != (None, None, None):
-        raise ValueError(f"size, komi and suicide are settings of Go, not {name}")
+    else:
+        for setting in ("size", "komi", "suicide", "handicap"):
+            if getattr(request, setting) is not None:
+                raise ValueError(f"{setting} is a setting of Go, not {name}")
     if request.entering_king is not None:
         if not isinstance(rules, ShogiConfig):
             raise ValueError(f"entering-king is a setting of shogi, not {name}")

@@ -64,6 +64,9 @@ def test_what_is_not_understood_is_said(tmp_path, monkeypatch) -> None:
         request = LadderRequest("random-net:go5?visits=0", opponents, games=2, out=tmp_path)
         with pytest.raises(ValueError, match=problem):
             climb(request, Console(quiet=True))
+    for player in ("random-net:tictactoe", "uci:nobody"):
+        with pytest.raises(ValueError, match=f"{player} plays .*, and a ladder is of Go; azero ma"):
+            climb(LadderRequest(player, out=tmp_path), Console(quiet=True))
     assert not list(tmp_path.iterdir()), "no game is played before all opponents are known"
     monkeypatch.undo()
     with pytest.raises(ValueError, match="--opponents x: an opponent is NAME=PLAYER"):

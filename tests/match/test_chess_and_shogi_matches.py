@@ -396,7 +396,7 @@ def test_programs_by_name() -> None:
         ({"first": "gnushogi:x?nodes=3"}, "gnushogi takes depth=NUMBER"),
         ({"first": "uci:"}, "'uci:' is not a player: it is of none of the forms"),
         ({"game": "shogi"}, "plays chess, not shogi on 9x9"),
-        ({"komi": 0.5}, "size, komi and suicide are settings of Go, not chess"),
+        ({"komi": 0.5}, "^komi is a setting of Go, not chess"),
         ({"entering_king": True}, "entering-king is a setting of shogi, not chess"),
         ({"max_moves": 0}, "game.max-moves is at least 1, not 0"),
         ({"max_moves": 10**9}, "max_moves 1000000000: allowed are 1 to"),
