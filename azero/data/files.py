@@ -80,16 +80,19 @@ def remove_made(made: Sequence[Path]) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path, temporary: Path) -> Iterator[IO[bytes]]:
-    """Open the file `temporary`, which becomes `path` once it is written; after an error it is
-    removed, and an earlier `path` is unchanged."""
+    """Open the file `temporary`, which becomes `path` once it is written; after an error, which
+    names `path`, it is removed, and an earlier `path` is unchanged."""
     try:
         with temporary.open("wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        if isinstance(error, OSError) and error.filename in (None, str(temporary)):
+            error.filename = str(path)
         raise
 
 

@@ -79,21 +79,11 @@ def keep_rows(path: Path, wanted: Callable[[Row], bool]) -> int:
     return rows.count(None)
 
 
-@contextlib.contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Name `path` in an operating system error that names no file, as that of a full disk."""
-    try:
-        yield
-    except OSError as error:
-        error.filename = error.filename or str(path)
-        raise
-
-
 def write_atomically(path: Path, text: str) -> None:
     """Write a text file atomically: at any moment either the old or the new one is there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with _naming(path), replacing(path, temporary) as file:
+    with replacing(path, temporary) as file:
         file.write(text.encode())
 
 
@@ -120,10 +110,10 @@ class RowFile:
         line = memoryview(json.dumps(to_plain(row), allow_nan=False).encode() + b"\n")
         size = os.fstat(self._file.fileno()).st_size
         try:
-            with _naming(self._path):
-                while line:
-                    line = line[self._file.write(line) :]  # a disk that fills up may accept a part
-        except OSError:
+            while line:
+                line = line[self._file.write(line) :]  # a disk that fills up may accept a part
+        except OSError as error:
+            error.filename = str(self._path)
             with contextlib.suppress(OSError):
                 self._file.truncate(size)
             raise
