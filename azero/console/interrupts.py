@@ -50,6 +50,27 @@ def end_in_one_line() -> Iterator[None]:
         exit_at_once(2)
 
 
+@contextlib.contextmanager
+def first_interrupt() -> Iterator[threading.Event]:
+    """Give an event that the first Ctrl-C sets, in the main thread, instead of ending what is done
+    meanwhile; a second one is as ever."""
+    pressed = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def note(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, before)
+        pressed.set()
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def exit_at_once(status: int) -> NoReturn:
     """End the process without Python's own end, which waits for background threads, and crashes
     where one of them is in XLA's compiler."""

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from azero.console.interrupts import first_interrupt
 from azero.data.files import describe_system_error
 from azero.engines.go_game import points_of
 from azero.engines.moves import best_action
@@ -21,13 +23,13 @@ from azero.games.go.sgf import GameRecord
 from azero.games.go.sgf_write import format_game, format_result, rules_name
 from azero.games.table import side_names
 from azero.players.player import Position
-from azero.players.thinking import Limits, win_rate
+from azero.players.thinking import Analysis, Limits, ThinkOptions, win_rate
 
 HELP = """  undo         take back your last move and the answer to it
   hint         what the network thinks of your position
   board        draw the board again
   resign       give up
-  quit         leave"""
+  quit         leave; so does Ctrl-C, which ends the network's thinking first"""
 GO_HELP = """  D4, b2 ...   play there (columns are letters, rows count from below)
   pass         pass
   score        the score as it stands, dead stones removed
@@ -55,7 +57,7 @@ class Terminal:
         self._limits = limits
         self._console = console
         self._human = human
-        self._show = show or (lambda position: console.print(draw_board(position)))
+        self._show = show or self._print_board
         self._winner: int | None = None
         self._has_resigned = False
 
@@ -130,7 +132,7 @@ class Terminal:
         if self._is_over or self._position.to_play == self._human:
             return
         with self._console.status("thinking ..."):
-            analysis = self._session.think(self._position, self._limits)
+            analysis = self._think()
         # With a handicap, where White moves first, the network begins far behind and plays on.
         may_resign = self._session.positions[0].to_play == 0 and analysis.visits > 1
         if may_resign and analysis.value <= RESIGN_THRESHOLD:
@@ -145,6 +147,12 @@ class Terminal:
         if self._position.is_over:
             self._score()
 
+    def _think(self) -> Analysis:
+        """Think about the position; Ctrl-C ends that."""
+        with first_interrupt() as pressed:
+            options = ThinkOptions(should_stop=pressed.is_set)
+            return self._session.think(self._position, self._limits, options)
+
     def _undo(self) -> None:
         """Take back a resignation, else a move, and moves until it is the person's turn again."""
         if self._has_resigned:
@@ -158,7 +166,7 @@ class Terminal:
     def _hint(self) -> None:
         if self._is_over:
             raise ValueError("the game is over")
-        analysis = self._session.think(self._position, self._limits)
+        analysis = self._think()
         self._say(f"your chances: {win_rate(analysis.value):.1%} ({analysis.visits} visits)")
         for info in analysis.moves[:5]:
             self._say(
@@ -243,6 +251,13 @@ class Terminal:
         self._show(self._position)
         if self._position.is_over and self._position.to_play != self._human:
             self._score()
+
+    def _print_board(self, position: Position) -> None:
+        board = draw_board(position)
+        self._console.print(board, soft_wrap=True)
+        width = max(map(cell_len, board.plain.splitlines()))
+        if width > self._console.width:
+            self._say(f"the board needs {width} columns; here are {self._console.width}", "yellow")
 
     def _say(self, text: str, style: str = "") -> None:
         self._console.print(Text(text, style=style))

@@ -1,6 +1,7 @@
 """A game in the terminal, line by line."""
 
 import io
+import signal
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from azero.games.minichess.settings import MinichessConfig
 from azero.games.table import make
 from azero.games.tictactoe.rules import TicTacToe
 from azero.players.player import Position
-from azero.players.thinking import Limits
+from azero.players.thinking import Limits, ThinkOptions
 
 GO = {"size": 5, "komi": 6.5}
 
@@ -60,6 +61,27 @@ def test_moves_are_answered_and_the_board_is_drawn() -> None:
         and "'z9' is not a legal move" in output
     )
     assert "your chances: 50.0%" in output and "B5 pass" in output
+
+
+def test_ctrl_c_ends_the_thinking_and_not_the_game(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(UniformThinker):
+        def think(self, position, limits, options=ThinkOptions()):  # noqa: B008
+            signal.raise_signal(signal.SIGINT)
+            return super().think(position, limits, options)
+
+    monkeypatch.setattr(f"{__name__}.UniformThinker", Interrupted)
+    output, session = _play(["C3", "hint"])
+    assert "I play A5 (50% for me after 2 visits)" in output and session.num_moves == 2
+    assert "your chances: 50.0% (2 visits)" in output and "Good-bye." in output
+
+
+def test_a_board_that_is_wider_than_the_terminal_is_not_wrapped() -> None:
+    out = io.StringIO()
+    session = Session(make("go", size=9, komi=0.5), UniformThinker)
+    terminal = Terminal(session, Limits(visits=3), Console(file=out, width=20))
+    terminal.handle_line("board")
+    assert " 9 . . . . . . . . . 9\n" in out.getvalue()
+    assert "the board needs 22 columns; here are 20" in " ".join(out.getvalue().split())
 
 
 def test_undo_takes_back_a_move_and_its_answer() -> None:
