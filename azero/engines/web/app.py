@@ -270,10 +270,12 @@ def _wanted(fields: dict[str, Any], limits: WebLimits) -> NewGame:
     Raises:
       QueryError: a field is wrong.
     """
+    from azero.engines.go_game import SMALLEST
     from azero.engines.web.service import NewGame
+    from azero.games.go.settings import LARGEST_SIDE
 
-    columns = optional_integer(fields, "columns", 2, 25)
-    rows = optional_integer(fields, "rows", 2, 25) or columns
+    columns = optional_integer(fields, "columns", SMALLEST, LARGEST_SIDE)
+    rows = optional_integer(fields, "rows", SMALLEST, LARGEST_SIDE) or columns
     return NewGame(
         network=text_of(fields, "network", 20),
         iteration=optional_integer(fields, "iteration", 0, 10**9),

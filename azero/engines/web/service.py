@@ -19,6 +19,7 @@ import jax
 
 from azero.checkpoint import CheckpointError, find_checkpoint, list_checkpoints
 from azero.data.run_files import METRICS
+from azero.engines.go_game import SMALLEST
 from azero.engines.source import DEFAULTS
 from azero.engines.web.games import WebGame
 from azero.engines.web.go_adapter import GoAdapter
@@ -31,7 +32,7 @@ from azero.games.game import Game
 from azero.games.go.encoding import NUM_KOMI_PLANES
 from azero.games.go.rule_names import Rules
 from azero.games.go.rules import Go
-from azero.games.go.settings import GoConfig
+from azero.games.go.settings import LARGEST_SIDE, GoConfig
 from azero.games.go.sgf import GameRecord
 from azero.games.position import rules_of_record
 from azero.games.settings import GameConfig, PiecesConfig
@@ -41,8 +42,6 @@ from azero.players.specs import CheckpointSpec, ThinkerSpec, parse_thinker, reso
 from azero.players.thinking import describe_board
 from azero.settings import Config
 
-SMALLEST, LARGEST = 5, 19
-"""Boards offered with a network that plays any."""
 LOOK_SECONDS = 10.0
 """Seconds between two scans of the checkpoints of a run."""
 
@@ -180,7 +179,7 @@ class Service:
             "title": offer.title,
             "game": rules.name,
             "board": rules.board_shape,
-            "sides": list(range(SMALLEST, LARGEST + 1)) if _plays_any_board(config) else [],
+            "sides": list(range(SMALLEST, LARGEST_SIDE + 1)) if _plays_any_board(config) else [],
             "komi": getattr(config.game, "komi", None),
             "iterations": iterations,
             "iteration": offer.usual(iterations),
@@ -301,7 +300,7 @@ class Service:
             return None
         if offer.rules.board_shape == record.shape:
             return self.network(choice._replace(shape=None))
-        if _plays_any_board(config) and _is_offered(record.shape):
+        if _plays_any_board(config) and min(record.shape) >= SMALLEST:
             return self.network(choice._replace(shape=record.shape))
         return None
 
@@ -335,10 +334,6 @@ def _plays_any_board(config: Config) -> bool:
     return config.network.FITS_ANY_BOARD and isinstance(config.game, GoConfig)
 
 
-def _is_offered(shape: tuple[int, int]) -> bool:
-    return all(SMALLEST <= side <= LARGEST for side in shape)
-
-
 def _rules(offer: Offer, shape: tuple[int, int] | None, limits: WebLimits) -> Game:
     """Return the game of an offer, on a board of another shape if the network plays it.
 
@@ -354,8 +349,6 @@ def _rules(offer: Offer, shape: tuple[int, int] | None, limits: WebLimits) -> Ga
     if not _plays_any_board(offer.config) or not isinstance(config, GoConfig):
         rows, columns = game.board_shape
         raise ValueError(f"{offer.title} plays on {columns}x{rows} only")
-    if not _is_offered(shape):
-        raise ValueError(f"boards have {SMALLEST} to {LARGEST} columns and rows")
     return dataclasses.replace(config, size=shape, max_moves=None).build()
 
 

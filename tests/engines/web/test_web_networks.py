@@ -202,7 +202,9 @@ def test_a_network_that_cannot_be_loaded_says_why(tmp_path) -> None:
 def test_a_record_is_opened_with_a_network_that_learned_on_its_board(monkeypatch) -> None:
     monkeypatch.setattr(Network, "begin", lambda self: None)
     service = Service(["random-net:go9_efficient?blocks=1&filters=8", GO5])
-    for size, network in (("5", "1"), ("7", "0"), ("9", "0"), ("9:7", "0")):
+    assert service.describe()["networks"][0]["sides"] == list(range(2, 26))
+    boards = {"5": "1", "3": "0", "7": "0", "9": "0", "9:7": "0", "21": "0"}
+    for size, network in boards.items():
         record = read_record("x.sgf", f"(;SZ[{size}];B[cc])".encode())
         assert service.open(NewGame("0"), record).network_key == network
 
@@ -216,5 +218,5 @@ def test_a_network_that_plays_any_board_plays_rectangles() -> None:
         visitor.play("G1")
         events = visitor.events("think", visits=8, plays=True, ownership=True)
         assert events[-2][0] == "game" and events[-2][1]["ply"] == 2
-        answer = visitor.http.post("/api/games", json={"network": "0", "columns": 4})
-        assert answer.json() == {"error": "boards have 5 to 19 columns and rows"}
+        answer = visitor.http.post("/api/games", json={"network": "0", "columns": 26})
+        assert answer.status_code == 400 and "columns" in answer.json()["error"]
