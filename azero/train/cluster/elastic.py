@@ -143,7 +143,7 @@ class Elastic:
     def __init__(self, loop: Loop, pool: WorkerPool, should_stop: Callable[[], bool]):
         """Take the programs of `loop`, of a run of one process.
 
-        Once `should_stop()`, an iteration ends with the games received so far.
+        Once `should_stop()`, an iteration ends with the games received so far, or the first ones.
         """
         self._loop = loop
         self._pool = pool
@@ -181,7 +181,7 @@ class Elastic:
         threshold = state.resign.threshold if self._loop.config.selfplay.resign else NEVER
         self._pool.publish(state.player_iteration, state.player, threshold, state.iteration)
         shown = ""
-        while self._surplus < self._quota and not self._should_stop():
+        while self._surplus < self._quota and not (self._surplus and self._should_stop()):
             if shown != (shown := self._pool.describe()):
                 yield Phase(f"self-play by {shown}")
             games = self._pool.receive(PATIENCE_SECONDS)

@@ -156,6 +156,15 @@ def test_a_request_to_stop_ends_the_iteration_with_the_games_that_have_come(
     assert int(state.train.step) == 8 + 8 * new // positions_per_iteration(loop.config)
 
 
+def test_a_request_to_stop_before_any_game_makes_no_iteration_without_games(
+    loop, workers, tmp_path
+):
+    state = fresh(loop, tmp_path)
+    iterations(Elastic(loop, LocalWorkerPool(workers), lambda: True), state, 1)
+    assert 0 < state.positions < positions_per_iteration(loop.config)
+    assert (state.iteration, state.games) == (1, state.replay.count_window_games())
+
+
 @pytest.mark.parametrize("win_rate", [0.0, 0.99])
 def test_the_gate_decides_while_learning_goes_on(win_rate, loop, workers, tmp_path, monkeypatch):
     asked: list[int] = []
