@@ -1,7 +1,8 @@
-"""A ladder: one player of Go against fixed opponents at fixed settings, the weakest first."""
+"""A ladder: one player against fixed opponents at fixed settings, the weakest first."""
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,20 +26,45 @@ class Rung(NamedTuple):
 
     name: str
     player: str
-    """As `azero match` takes it. Programs are set to play until dead stones are captured, because
-    games are scored by area as they stand."""
+    """As `azero match` takes it. Programs of Go are set to play until dead stones are captured,
+    because games are scored by area as they stand."""
 
 
+KOMI = 7.0
+"""Of ladders of Go."""
+RANDOM_PLIES = 4
+"""Of ladders of other games."""
 _PACHI = "gtp:pachi -t ={playouts} -r chinese threads=1,pondering=0,pass_all_alive=1"
-RUNGS = (
-    Rung(
-        "GNU Go level 10",
-        "gtp:gnugo --mode gtp --level 10 --chinese-rules --positional-superko --capture-all-dead",
+_GARDNER = "uci:fairy-stockfish?option.UCI_Variant=gardner&nodes="
+RUNGS = {
+    "go": (
+        Rung(
+            "GNU Go level 10",
+            "gtp:gnugo --mode gtp --level 10 --chinese-rules --positional-superko "
+            "--capture-all-dead",
+        ),
+        Rung("Pachi 500 playouts", _PACHI.format(playouts=500)),
+        Rung("Pachi 5,000 playouts", _PACHI.format(playouts=5000)),
     ),
-    Rung("Pachi 500 playouts", _PACHI.format(playouts=500)),
-    Rung("Pachi 5,000 playouts", _PACHI.format(playouts=5000)),
-)
-"""In ascending order of strength on 9x9 (docs/matches.md says how to get the programs)."""
+    "chess": (
+        Rung("Fairy-Stockfish 5 nodes", "uci:fairy-stockfish?nodes=5"),
+        Rung("Stockfish 5 nodes", "uci:stockfish?nodes=5"),
+        Rung("Stockfish 100 nodes", "uci:stockfish?nodes=100"),
+        Rung("Stockfish 1,000 nodes", "uci:stockfish?nodes=1000"),
+    ),
+    "minichess": (
+        Rung("Fairy-Stockfish 100 nodes", f"{_GARDNER}100"),
+        Rung("Fairy-Stockfish 1,000 nodes", f"{_GARDNER}1000"),
+    ),
+    "shogi": (
+        Rung("Fairy-Stockfish 5 nodes", "usi:fairy-stockfish?nodes=5"),
+        Rung("GNU Shogi depth 1", "gnushogi:gnushogi?depth=1"),
+        Rung("Fairy-Stockfish 100 nodes", "usi:fairy-stockfish?nodes=100"),
+        Rung("Fairy-Stockfish 1,000 nodes", "usi:fairy-stockfish?nodes=1000"),
+    ),
+}
+"""By the game, in ascending order of strength, in Go on 9x9 (docs/matches.md says how to get the
+programs)."""
 
 
 def climb(request: LadderRequest, console: Console | None = None) -> list[tuple[str, ...]]:
@@ -46,16 +72,17 @@ def climb(request: LadderRequest, console: Console | None = None) -> list[tuple[
     opponent.
 
     Raises:
-      ValueError: the player is not one of Go, or an opponent is not understood, or none is
+      ValueError: an opponent is not understood, or there is none for the player's game, or none is
         installed.
     """
     console = console or make_console()
     spec = parse_player(request.player)
     game = spec.game if isinstance(spec, ProgramSpec) else settings_of(spec).game.name
-    if game != "go":
-        others = "azero match and azero tournament are for other games"
-        raise ValueError(f"{request.player} plays {game}, and a ladder is of Go; {others}")
-    rungs = [(rung, _missing(rung.player)) for rung in _rungs(request)]
+    if game == "go":
+        request = dataclasses.replace(request, komi=KOMI if request.komi is None else request.komi)
+    elif request.random_plies is None:
+        request = dataclasses.replace(request, random_plies=RANDOM_PLIES)
+    rungs = [(rung, _missing(rung.player)) for rung in _rungs(request, game)]
     matches = {rung: _match(request, rung) for rung, problem in rungs if problem is None}
     for match in matches.values():  # an error in the last one is reported before hours of games
         check_players(match)
@@ -85,16 +112,20 @@ def _match(request: LadderRequest, rung: Rung) -> MatchRequest:
     return match_of(request, request.player, rung.player, second_name=rung.name, out=out)
 
 
-def _rungs(request: LadderRequest) -> list[Rung]:
-    own = []
+def _rungs(request: LadderRequest, game: str) -> list[Rung]:
+    rungs = [*RUNGS.get(game, ())]
     for text in request.opponents:
         name, _, player = text.partition("=")
         if not player or ":" in name:
             raise ValueError(f"--opponents {text}: an opponent is NAME=PLAYER")
-        own.append(Rung(name, player))
-    rungs = [rung for rung in (*RUNGS, *own) if (request.only or "").lower() in rung.name.lower()]
+        rungs.append(Rung(name, player))
     if not rungs:
-        names = ", ".join(rung.name for rung in (*RUNGS, *own))
+        raise ValueError(
+            f"there are no public opponents of {game}; name your own with --opponents NAME=PLAYER"
+        )
+    names = ", ".join(rung.name for rung in rungs)
+    rungs = [rung for rung in rungs if (request.only or "").lower() in rung.name.lower()]
+    if not rungs:
         raise ValueError(
             f"--only {request.only}: no opponent has that in its name; there are {names}"
         )
@@ -116,11 +147,10 @@ def _missing(player: str) -> str | None:
 
 
 def _settings(request: LadderRequest) -> str:
-    size = "" if request.size is None else f"{request.size}x{request.size}, "
-    return (
-        f"{size}komi {request.komi:g}, area scoring, "
-        f"first {request.temperature_moves} moves sampled"
-    )
+    words = [] if request.size is None else [f"{request.size}x{request.size}"]
+    words += [] if request.komi is None else [f"komi {request.komi:g}, area scoring"]
+    words += [f"first {request.random_plies} moves random"] if request.random_plies else []
+    return ", ".join([*words, f"first {request.temperature_moves} moves sampled"])
 
 
 def _result(directory: Path) -> tuple[str, str, str, str]:

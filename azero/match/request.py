@@ -186,10 +186,13 @@ class LadderRequest:
     """Only the opponents whose name contains this."""
     games: int = 200
     """Games against each, even; colours alternate."""
-    komi: float = 7.0
-    """Points for White."""
+    komi: float | None = None
+    """Go: points for White; default 7."""
     size: int | None = None
-    """Points per side; default the player's."""
+    """Go: points per side; default the player's."""
+    random_plies: int | None = None
+    """Start every pair of games with this number of random legal moves; default none in Go, 4 in
+    other games, whose opponents answer the same moves in the same way."""
     temperature_moves: int = 4
     """Moves at the start of a game that the player draws from its search, so that games differ."""
     seed: int = 0

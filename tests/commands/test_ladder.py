@@ -8,8 +8,10 @@ from rich.console import Console
 
 from azero.commands import ladder
 from azero.commands.ladder import Rung, climb
-from azero.match.directory import directory_name
+from azero.match.directory import directory_name, read_match_games
 from azero.match.request import LadderRequest
+from azero.players.program_specs import ProgramSpec
+from azero.players.specs import parse_player
 
 
 def test_rungs_are_played_and_continued_and_a_missing_program_is_named(
@@ -21,7 +23,7 @@ def test_rungs_are_played_and_continued_and_a_missing_program_is_named(
         Rung("Nobody", "gtp:no-such-program x"),
         Rung("Mute", f"gtp:{shlex.quote(sys.executable)} -c input()"),
     )
-    monkeypatch.setattr(ladder, "RUNGS", rungs)
+    monkeypatch.setattr(ladder, "RUNGS", {"go": rungs})
     request = LadderRequest(
         "random-net:go5?visits=1&search=engine&blocks=1&filters=4",
         opponents=("Self=random-net:go5?visits=0&blocks=1&filters=4",),
@@ -42,7 +44,7 @@ def test_rungs_are_played_and_continued_and_a_missing_program_is_named(
 def test_opponents_with_names_in_other_alphabets_have_directories_of_their_own(
     tmp_path, monkeypatch
 ) -> None:
-    monkeypatch.setattr(ladder, "RUNGS", ())
+    monkeypatch.setattr(ladder, "RUNGS", {})
     names = ("星陣", "絶芸", "c" * 300)
     opponents = tuple(f"{name}=random:go5" for name in names)
     rows = climb(
@@ -55,7 +57,8 @@ def test_opponents_with_names_in_other_alphabets_have_directories_of_their_own(
 
 
 def test_what_is_not_understood_is_said(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(ladder, "RUNGS", (Rung("First", "random-net:go5?visits=0"),))
+    rungs = (Rung("First", "random-net:go5?visits=0"),)
+    monkeypatch.setattr(ladder, "RUNGS", {"go": rungs})
     for opponents, problem in (
         (("Last=nobody",), "'nobody' is not a player"),
         (("Last=random-net:tictactoe",), "plays tictactoe on 3x3"),
@@ -64,12 +67,34 @@ def test_what_is_not_understood_is_said(tmp_path, monkeypatch) -> None:
         request = LadderRequest("random-net:go5?visits=0", opponents, games=2, out=tmp_path)
         with pytest.raises(ValueError, match=problem):
             climb(request, Console(quiet=True))
-    for player in ("random-net:tictactoe", "uci:nobody"):
-        with pytest.raises(ValueError, match=f"{player} plays .*, and a ladder is of Go; azero ma"):
-            climb(LadderRequest(player, out=tmp_path), Console(quiet=True))
+    with pytest.raises(ValueError, match="there are no public opponents of tictactoe; name your"):
+        climb(LadderRequest("random-net:tictactoe", out=tmp_path), Console(quiet=True))
+    with pytest.raises(ValueError, match="komi is a setting of Go, not tictactoe"):
+        own = ("Own=random-net:tictactoe?visits=0",)
+        climb(LadderRequest("random-net:tictactoe", own, komi=7, out=tmp_path))
     assert not list(tmp_path.iterdir()), "no game is played before all opponents are known"
     monkeypatch.undo()
     with pytest.raises(ValueError, match="--opponents x: an opponent is NAME=PLAYER"):
         climb(LadderRequest("random-net:go5", opponents=("x",)), Console(quiet=True))
     with pytest.raises(ValueError, match=r"--only fuego: .* there are GNU Go level 10, Pachi 500"):
         climb(LadderRequest("random-net:go5", only="fuego"), Console(quiet=True))
+
+
+def test_opponents_play_the_game_of_their_ladder() -> None:
+    for game, rungs in ladder.RUNGS.items():
+        for rung in rungs:
+            spec = parse_player(rung.player)
+            assert isinstance(spec, ProgramSpec)
+            assert spec.game in (game, "chess" if game == "minichess" else game), rung
+
+
+def test_other_games_have_opponents_and_random_openings(tmp_path, monkeypatch) -> None:
+    networks = [f"random-net:minichess?visits={visits}&blocks=1&filters=4" for visits in (1, 0)]
+    monkeypatch.setattr(
+        ladder, "_missing", lambda player: None if player == networks[1] else "not here"
+    )
+    request = LadderRequest(networks[0], (f"Own={networks[1]}",), games=2, out=tmp_path)
+    rows = climb(request, Console(quiet=True))
+    assert len(rows) == 3 and all(row[1] == "not played: not here" for row in rows[:-1])
+    assert sum(map(int, rows[-1][1].split(", "))) == 2
+    assert [played.num_opening_moves for played in read_match_games(tmp_path / "own")] == [4, 4]
