@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -86,15 +87,11 @@ class _Prepared(NamedTuple):
 
 def _prepare(path: Path, source: Source, visits: int | None, game: int) -> _Prepared:
     """Read a game and load the player that reviews it."""
-    names = [name for name in GAMES if path.name.lower().endswith(format_of(name).suffixes)]
-    if not names:
-        suffixes = ", ".join(dict.fromkeys(_suffixes()))
-        raise ValueError(f"{path} is not a game record; the suffixes are {suffixes}")
+    names = _games_of(path)
     spec = chosen_player(source, names[0])
     if visits is not None and visits < 1:
         raise ValueError(f"a review needs at least one visit, not {visits}")
     spec, config = resolve(spec)
-    # an archive may hold records of any game
     name = config.game.name if config.game.name in names else names[0]
     record = _read(path, game, name)
     if isinstance(record, GameRecord):
@@ -145,6 +142,24 @@ def show_search(
     write_atomically(picture, draw_panels(found, title))
     console.print(str(picture), soft_wrap=True)
     return picture
+
+
+def _games_of(path: Path) -> list[str]:
+    """Return the games of which the file has records, as its suffix says, or what is in an
+    archive.
+
+    Raises:
+      ValueError: there are none.
+    """
+    names = [name for name in GAMES if path.name.lower().endswith(format_of(name).suffixes)]
+    if not names:
+        suffixes = ", ".join(dict.fromkeys(_suffixes()))
+        raise ValueError(f"{path} is not a game record; the suffixes are {suffixes}")
+    found = []
+    for name in names if len(names) > 1 else ():
+        with contextlib.suppress(ValueError):
+            found += [name] if any(True for _ in format_of(name).read(path, [])) else []
+    return found or names
 
 
 def _suffixes() -> list[str]:
