@@ -84,7 +84,6 @@ class Result(Protocol):
 
     def cells(self) -> Mapping[str, Cell]:
         """Return the cells by their columns."""
-        ...
 
 
 def results_table(results: Sequence[Result], title: str, num_left: int) -> Table:

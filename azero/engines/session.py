@@ -23,16 +23,13 @@ class ThinkingPlayer(Thinker, Protocol):
 
     def reset(self) -> None:
         """Begin a new game."""
-        ...
 
     def limit_memory(self, megabytes: int) -> None:
         """Limit the tree's memory to about `megabytes` MiB from now on."""
-        ...
 
     def warm_up_in_steps(self, position: Position) -> Iterator[None]:
         """Compile what thinking about positions like this one needs; after the first step it can
         think, while another thread takes the other steps."""
-        ...
 
 
 MakeThinker = Callable[[Game], ThinkingPlayer]

@@ -48,15 +48,12 @@ class SquareSet(Protocol):
     def when(self, words: Array) -> Self:
         """Return the set where `words` is all ones, the empty set where it is zero (see
         `spread`)."""
-        ...
 
     def is_empty(self) -> Array:
         """Return bool: there is no square in the set."""
-        ...
 
     def has_several(self) -> Array:
         """Return bool: there are two or more squares in the set."""
-        ...
 
 
 AnySet = TypeVar("AnySet", bound=SquareSet)

@@ -44,69 +44,54 @@ class Game(Protocol):
 
     def init(self) -> PyTree:
         """Return the state before the first move."""
-        ...
 
     def step(self, state: PyTree, action: Array) -> PyTree:
         """Play `action` (int32[]), which must be legal. A finished game stays as it is."""
-        ...
 
     def legal_action_mask(self, state: PyTree) -> Array:
         """Return bool[A], True where the move is legal. All True once the game is over, so that a
         softmax over it stays finite."""
-        ...
 
     def to_play(self, state: PyTree) -> Array:
         """Return int32[]: 0 if the first mover of the game is to move, else 1."""
-        ...
 
     def is_terminal(self, state: PyTree) -> Array:
         """Return bool[]: the game is over."""
-        ...
 
     def rewards(self, state: PyTree) -> Array:
         """Return float32[2], the results of the first and the second mover: +1, -1 or 0; zero until
         the end."""
-        ...
 
     def observe(self, state: PyTree) -> Array:
         """Return the planes bool/float32[H, W, C] from the side to move, as in the paper."""
-        ...
 
     def search_state(self, state: PyTree) -> PyTree:
         """Return the slim form of `state` that a search tree stores. All methods accept it; only
         the whole-game repetition rule may be weaker."""
-        ...
 
     def pack_frame(self, state: PyTree) -> Array:
         """Return uint32[F]: the current position without its history, for `observe_frames`. An
         all-zero frame is before the start of the game."""
-        ...
 
     def observe_frames(self, frames: Array, to_play: Array) -> Array:
         """Return the planes of `observe` from packed frames uint32[num_frames, F], newest first,
         and the side to move int32[]."""
-        ...
 
     def transform_planes(self, planes: Array, symmetry: Array) -> Array:
         """Apply symmetry int32[] to planes [H, W, C]."""
-        ...
 
     def transform_policy(self, policy: Array, symmetry: Array) -> Array:
         """Apply symmetry int32[] to an array over the actions [A], so that it fits the planes that
         `transform_planes` gives."""
-        ...
 
     def inverse_transform_policy(self, policy: Array, symmetry: Array) -> Array:
         """Undo `transform_policy`."""
-        ...
 
     def format_action(self, state: PyTree, action: int) -> str:
         """Host side: return the move in the usual notation (D4, pass)."""
-        ...
 
     def format_board(self, state: PyTree) -> str:
         """Host side: return the position as a text diagram."""
-        ...
 
 
 class Facts(NamedTuple):
@@ -125,7 +110,6 @@ class SeenOnHost(Protocol):
 
     def host_facts(self, state: PyTree) -> Facts:
         """Return who is to move, whether the game is over, the rewards and the legal moves."""
-        ...
 
 
 @runtime_checkable
@@ -134,7 +118,6 @@ class NamesEndings(Protocol):
 
     def ending(self, state: PyTree) -> str:
         """Host side: return how a game that is over ended: checkmate, stalemate, move limit."""
-        ...
 
 
 @runtime_checkable
@@ -144,11 +127,9 @@ class PlayedOnHost(SeenOnHost, Protocol):
 
     def host_init(self) -> PyTree:
         """Return the state before the first move."""
-        ...
 
     def host_step(self, state: PyTree, action: int) -> PyTree:
         """Return the state after a legal action."""
-        ...
 
 
 @runtime_checkable
@@ -161,7 +142,6 @@ class ReadsMoves(Protocol):
         Raises:
           ValueError: no legal move or more than one fits; the text is quoted.
         """
-        ...
 
 
 @runtime_checkable
@@ -171,7 +151,6 @@ class VariablePlanes(Protocol):
     def seen_as(self, trained: Any) -> Game:
         """Return the same rules with the planes, and the rewards, of `trained`, the game that a
         network has learned."""
-        ...
 
 
 @runtime_checkable
@@ -182,7 +161,6 @@ class SeenByMover(Protocol):
     def seen_by_other(self, policy: Array) -> Array:
         """Return a policy [A] over one side's moves with every move on the square where the other
         side sees it; the moves of a square keep their order."""
-        ...
 
 
 @runtime_checkable
@@ -198,32 +176,25 @@ class Scored(VariablePlanes, Protocol):
 
     def general(self) -> Game:
         """Return the game that represents all those that differ only in komi and in `arguments`."""
-        ...
 
     def arguments(self) -> np.ndarray:
         """Return the rules that a program may take as an argument: int32[R]."""
-        ...
 
     def with_arguments(self, arguments: Array) -> Game:
         """Return the same game with the rules in traced `arguments`. Valid only for `step`,
         `legal_action_mask` and `is_terminal` of the slim states of a search tree."""
-        ...
 
     def final_points(self, state: PyTree) -> Array:
         """Return float32[]: the first mover's lead in points in a finished game, without komi; zero
         until the end."""
-        ...
 
     def owners(self, frame: Array) -> Array:
         """Return int8[H, W]: the owner of each point if the position of frame uint32[F] were
         scored; 1 is the first mover, -1 the second, 0 neither."""
-        ...
 
     def is_scored_after(self, action: Array) -> Array:
         """Return bool[]: whether a game with the last move `action` int32[] ended by scoring the
         board before that move, and not by resignation (-1) or the move limit."""
-        ...
 
     def result_of(self, points: float) -> float:
         """Host side: return the first mover's reward of a finished game from its `final_points`."""
-        ...

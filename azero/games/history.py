@@ -31,7 +31,6 @@ class Encoding(Protocol):
 
     def planes_from_frames(self, frames: Array, to_play: Array, /) -> Array:
         """Return the planes float32[H, W, C] of frames uint32[T, F], newest first."""
-        ...
 
 
 class WithHistory(IdentityOnly, abc.ABC):

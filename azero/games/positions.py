@@ -28,11 +28,9 @@ class ReadsPositions(Protocol):
         Raises:
           ValueError: a line is not a position of the game; what is wrong is named.
         """
-        ...
 
     def is_terminal(self, state: PyTree) -> Any:
         """Return whether the game is over."""
-        ...
 
 
 def word(value: int) -> Array:

@@ -21,17 +21,14 @@ class Shapes(Protocol):
     @property
     def board_shape(self) -> tuple[int, int]:
         """Rows and columns of the planes."""
-        ...
 
     @property
     def num_planes(self) -> int:
         """Planes of a position."""
-        ...
 
     @property
     def num_actions(self) -> int:
         """Moves that have a logit."""
-        ...
 
 
 class Inputs(NamedTuple):

@@ -52,13 +52,10 @@ class Player(Protocol):
 
     def reset(self) -> None:
         """Begin a new game."""
-        ...
 
     def choose(self, position: Position, clock: Clock) -> Decision:
         """Choose a move in `position`, in which this player is to move; the move counts as
         played."""
-        ...
 
     def observe(self, move: Move) -> None:
         """Note a move of the opponent."""
-        ...

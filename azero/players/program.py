@@ -243,7 +243,6 @@ class Program(Protocol):
 
     def close(self) -> None:
         """End the program."""
-        ...
 
 
 P = TypeVar("P", bound=Program)

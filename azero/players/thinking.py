@@ -216,12 +216,10 @@ class Thinker(Protocol):
         Raises:
           ValueError: the restriction leaves no legal move in `position`.
         """
-        ...
 
     def evaluate(self, position: Position, symmetry: int | None = None) -> tuple[np.ndarray, float]:
         """Return the network's policy float32[A] over legal moves and its value for the side to
         move; `symmetry` None averages over all."""
-        ...
 
     def estimate_points(
         self, position: Position, actions: Sequence[int] = ()
@@ -229,13 +227,11 @@ class Thinker(Protocol):
         """Return what the network expects of the end of the game, in points, for the side to move
         in `position`: as it is, and after each of the legal `actions`. None if it has no heads for
         that."""
-        ...
 
     def estimate_draws(self, position: Position, actions: Sequence[int]) -> list[float] | None:
         """Return the network's probability of a draw, in [0, 1], after each of the legal `actions`
         in `position`. None if it has but one value, the game is one of points, or the program for
         it is still being compiled (`warm_up_in_steps`)."""
-        ...
 
 
 def win_rate(value: float) -> float:

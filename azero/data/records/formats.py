@@ -24,22 +24,18 @@ class Record(Protocol):
     @property
     def name(self) -> str:
         """Where it comes from: the file and the number of the game in it."""
-        ...
 
     @property
     def moves(self) -> Sequence[Any]:
         """The moves, in the words of the format."""
-        ...
 
     @property
     def rewards(self) -> tuple[float, float] | None:
         """Results of the first and the second mover: +1, -1 or 0; None if unknown."""
-        ...
 
     @property
     def is_resigned(self) -> bool:
         """The record says that a player resigned."""
-        ...
 
 
 @dataclass(frozen=True)

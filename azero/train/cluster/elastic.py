@@ -49,7 +49,6 @@ class WorkerPool(Protocol):
     def publish(self, iteration: int, variables: PyTree, threshold: float, done: int) -> None:
         """Make every dispatch that starts from now on use `variables`, the player of `iteration`,
         resign below `threshold`, and search as after the run's `done` iterations."""
-        ...
 
     def receive(self, timeout: float) -> Games | None:
         """Return games that a worker has finished, oldest first; None where none came within
@@ -58,12 +57,10 @@ class WorkerPool(Protocol):
         Raises:
           ValueError: no worker can play; the reason is given.
         """
-        ...
 
     def start_match(self, challenge: Challenge) -> None:
         """Start a match on the first free worker; if that worker is lost, on another. One match at
         a time."""
-        ...
 
     def receive_result(self, timeout: float) -> MatchResult | None:
         """Return the result of the match, for the current player; None where it has not ended
@@ -72,15 +69,12 @@ class WorkerPool(Protocol):
         Raises:
           ValueError: no worker can play; the reason is given.
         """
-        ...
 
     def describe(self) -> str:
         """Return the number of workers as text."""
-        ...
 
     def take_messages(self) -> list[str]:
         """Return workers added and lost since the last call, one line each."""
-        ...
 
 
 class Worker:
