@@ -1,7 +1,5 @@
 """What chips do at most, and slices of TPUs for which the compiler works without one."""
 
-from __future__ import annotations
-
 import importlib.util
 import math
 import os

@@ -1,7 +1,5 @@
 """Where compiled programs, and what the compiler says of them, are kept between two starts."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -5,8 +5,6 @@ classes are where what they set is, in modules called `settings`; `azero.setting
 together.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import difflib

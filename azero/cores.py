@@ -1,8 +1,6 @@
 """The cores of this machine's CPU, how many devices JAX makes of them, and what it says if it
 cannot. This needs no JAX."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import traceback

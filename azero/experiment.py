@@ -1,7 +1,5 @@
 """What an experiment is: a name, a claim, and complete settings with their sources."""
 
-from __future__ import annotations
-
 import importlib
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """A function called repeatedly while other work runs: signs of life of long work."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The memory that this process may take, and what to make smaller where there is not enough."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

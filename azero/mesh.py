@@ -1,8 +1,6 @@
 """The devices of one or many hosts as a mesh, what a host brings to a whole and learns of it, and
 who is the lead host."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections import Counter

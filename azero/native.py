@@ -4,8 +4,6 @@ Numba by itself looks only at the file and the bytecode of a function, not at th
 constants of other files that are compiled into it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """All settings of one experiment, put together from those of its parts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

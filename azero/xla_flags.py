@@ -2,8 +2,6 @@
 its fusions compute wrong numbers (docs/upstream-ynnpack.md); its single matrix products are right,
 and the only ones of XLA that use a CPU's matrix units (AMX)."""
 
-from __future__ import annotations
-
 import importlib.util
 import mmap
 import os

@@ -1,7 +1,5 @@
 """Games between two players from Python."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import time

@@ -1,7 +1,5 @@
 """Training from Python."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """Benchmarks: every number in the README comes from here."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Sequence
 from typing import Literal, get_args

@@ -1,8 +1,6 @@
 """Speed of one tree for one game: `azero bench engine`. A match measures the strength that batches
 cost (docs/engines.md)."""
 
-from __future__ import annotations
-
 import functools
 import tempfile
 import time

@@ -4,8 +4,6 @@ A part that fails is named and the others continue. With --json every record is 
 its part is done, and with --resume those are not measured again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import json

@@ -1,8 +1,6 @@
 """The time of the network alone for the evaluations of self-play: the same batches in the same
 chunks on the same devices, without rules and tree."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from typing import Any

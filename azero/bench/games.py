@@ -1,8 +1,6 @@
 """Speed of the rules: random play with the legal mask at every step and automatic restart, compared
 with other engines in the same run."""
 
-from __future__ import annotations
-
 import argparse
 import functools
 import time

@@ -5,8 +5,6 @@ a device of every core, the others its ONNX file (`azero.interop.onnx_file`), wi
 batch on every core. Each is measured with several batches, of which the fastest counts.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 import tempfile

@@ -6,8 +6,6 @@ user would run it: ours on all devices, with one CPU device per core as in `azer
 loop on one device, whose operations use all cores.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import subprocess

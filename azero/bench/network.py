@@ -5,8 +5,6 @@ All rows split the batch over all devices. XLA computes a convolution on one cor
 makes a device of every core of a CPU.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import time

@@ -4,8 +4,6 @@ command for each.
 `python -m azero.bench.parts NAME FILE [--quick]` measures one part and writes its record to FILE.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -5,8 +5,6 @@ example.
 (`pip install 'azero[peers]'`).
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import sys

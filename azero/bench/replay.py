@@ -1,8 +1,6 @@
 """The replay: bytes per position, positions per second in and out, and the share of its time that
 the learner waits for data."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import tempfile

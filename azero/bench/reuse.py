@@ -1,8 +1,6 @@
 """The gain from kept trees: `python -m azero.bench.reuse go7 --visits 64` plays a network against
 itself with AlphaGo Zero's PUCT, with the trees of one side kept from move to move."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ AlphaGo played about 1,000 rollouts a second on a CPU thread (AG16 methods, "Rol
 games of an almost untrained policy, which are measured, are longer than those of a trained one.
 """
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass
 from typing import Any, cast

@@ -7,8 +7,6 @@ python -m azero.bench.rules rollouts [PATH...] --rollouts 10000
 python -m azero.bench.rules repetitions --size 9
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import operator

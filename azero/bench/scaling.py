@@ -5,8 +5,6 @@ The same games are compiled for one device and for several virtual devices of th
 work of all devices should equal that of one, without any collectives.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import subprocess

@@ -6,8 +6,6 @@ the same batch sizes). The difference is the cost of the tree. PUCT is compared 
 `mctx.muzero_policy`, the library's own PUCT, and `mctx_puct`, our rule on the library's tree.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import importlib.util

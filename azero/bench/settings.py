@@ -1,8 +1,6 @@
 """The measured settings: board, network and search, and the number of concurrent games on each kind
 of machine."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
 from typing import Literal, NamedTuple

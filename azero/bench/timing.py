@@ -1,7 +1,5 @@
 """Timing of calls, and the devices that they ran on."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple

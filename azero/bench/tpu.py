@@ -5,8 +5,6 @@ pip install libtpu
 azero bench tpu
 """
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

@@ -5,8 +5,6 @@ weight and point, forward and backward; the rest of a step (batch norm, losses, 
 time but is not counted.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ and commits by a rename. Digests are of that copy, so any later change of a byte
 reading. All arrays are saved as whole arrays, so the number of devices does not matter.
 """
 
-from __future__ import annotations
-
 import contextlib
 import glob
 import json

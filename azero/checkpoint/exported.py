@@ -1,7 +1,5 @@
 """A network alone as one small file, for play where a run's whole state would be too large."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

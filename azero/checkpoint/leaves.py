@@ -1,7 +1,5 @@
 """The arrays of a state: their paths, whole copies on the host, digests, and restoring them."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from typing import Any

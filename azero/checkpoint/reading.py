@@ -1,7 +1,5 @@
 """Reading the checkpoints of a run from another program."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import time

@@ -1,7 +1,5 @@
 """The record of a checkpoint, and whether it fits the settings of a run."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

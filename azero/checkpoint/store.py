@@ -5,8 +5,6 @@ record); `hosts/N.p000.host` is the state that only process 0 has; `damaged/` ho
 failed their digests.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

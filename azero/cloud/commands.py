@@ -1,7 +1,5 @@
 """Requests as gcloud commands (gcloud compute tpus queued-resources and tpu-vm)."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Literal

@@ -1,7 +1,5 @@
 """Running gcloud: commands that are printed or run, and its errors as one line with advice."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

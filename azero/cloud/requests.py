@@ -1,8 +1,6 @@
 """The arguments of `azero tpu`. No heavy imports here, because every start of the command line
 reads it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Bash scripts that run on the machines."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 

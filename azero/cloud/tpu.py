@@ -1,7 +1,5 @@
 """`azero tpu`: what each of its commands does."""
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from collections.abc import Callable, Sequence

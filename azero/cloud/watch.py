@@ -1,7 +1,5 @@
 """Watching a run on machines that may be preempted at any time."""
 
-from __future__ import annotations
-
 import dataclasses
 import signal
 import time

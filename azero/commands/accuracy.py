@@ -1,8 +1,6 @@
 """`azero eval accuracy`: how well networks predict recorded games, compared with the published
 figures."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`azero demo`: learn 5x5 Go from nothing, then show what was learned."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

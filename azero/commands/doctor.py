@@ -1,8 +1,6 @@
 """`azero doctor`: a machine's devices, the resources an experiment needs on it, and problems
 found."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import os
 import platform

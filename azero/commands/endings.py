@@ -4,8 +4,6 @@
 python -m azero.commands.endings --pieces KQk KRk --count 4000 --out endings.txt
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`azero checkpoint`: the checkpoints of a run, or the network of one as a file."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`azero eval joseki`: corner sequences in sets of games, over time."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A ladder: one player against fixed opponents at fixed settings, the weakest first."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The `azero` command."""
 
-from __future__ import annotations
-
 import math
 import os
 import sys

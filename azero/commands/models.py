@@ -1,7 +1,5 @@
 """`azero models`: the networks that ship, as a table, as JSON, or one of them with its card."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

@@ -1,8 +1,6 @@
 """Experiments in a notebook: a run in a separate process with live curves, and a game against the
 result."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib

@@ -4,8 +4,6 @@ the games still in its replay.
 python -m azero.commands.opening_counts runs/chess
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import sys

@@ -1,7 +1,5 @@
 """`azero plan`: what an experiment needs on a slice of TPUs, its time and price, before renting."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import json

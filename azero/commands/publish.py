@@ -9,8 +9,6 @@ network, from the files of its run, and its matches, losses included; losing to 
 obstacle, leaving the match out would be.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import shlex

@@ -1,7 +1,5 @@
 """`azero analyze`: review a game record with one of our networks."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import json

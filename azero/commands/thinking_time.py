@@ -4,8 +4,6 @@ simulations, each against half as many.
 python -m azero.commands.thinking_time runs/go9 --visits 16 32 64 128 --games 200 --out thinking
 """
 
-from __future__ import annotations
-
 import itertools
 import sys
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A tournament: every pair of players in a match of its own, and one list of ratings."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`azero web`: a board in the browser."""
 
-from __future__ import annotations
-
 import math
 
 from tyro.conf import Positional

@@ -1,7 +1,5 @@
 """Ctrl-C where Python would lose it or crash, and the end of a process that is stopped."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

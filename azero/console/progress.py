@@ -1,8 +1,6 @@
 """Progress output: a live bar on a terminal, plain lines elsewhere, and never ten silent
 seconds."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time

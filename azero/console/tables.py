@@ -1,7 +1,5 @@
 """Readable numbers and tables: counts, times and sizes with units, and plain rich tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 

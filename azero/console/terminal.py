@@ -1,7 +1,5 @@
 """The terminal. All consoles are made here, so that no external text is read as rich's markup."""
 
-from __future__ import annotations
-
 from typing import IO
 
 from rich.console import Console

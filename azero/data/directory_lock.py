@@ -6,8 +6,6 @@ locks. The file `.owner` works everywhere: it says who holds the directory, and 
 few seconds as a heartbeat.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import itertools

@@ -1,7 +1,5 @@
 """Dividing the replay of a run that is resumed with another number of processes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

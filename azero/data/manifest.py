@@ -1,8 +1,6 @@
 """The list of a process's shards: JSON lines with checksums, appended when a shard is added and
 rewritten when shards are removed."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

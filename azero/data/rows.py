@@ -1,8 +1,6 @@
 """Append-only files of JSON lines that survive a crash: an incomplete last line is ignored by
 readers, and removed before the next row is written."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math

@@ -10,8 +10,6 @@ first_network/   the network that the run started from, and where it came from
 network.azero    an exported network (`azero.checkpoint.exported`)
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import importlib.metadata

@@ -1,7 +1,5 @@
 """Packed samples of the replay, and how they become a training batch on the device."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any, NamedTuple
 

@@ -6,8 +6,6 @@ Go; the history is in the rows before it, of the same game. The policy targets o
 concatenated, 4 bytes for each visited move (`azero.selfplay.targets`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -6,8 +6,6 @@ targets. A position is read from the rings while they hold it, otherwise from it
 the same bytes, so a sample never depends on the amount of memory.
 """
 
-from __future__ import annotations
-
 import functools
 import threading
 from collections import OrderedDict

@@ -1,7 +1,5 @@
 """Joining the other processes of a run through JAX's multi-controller runtime."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

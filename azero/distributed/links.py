@@ -5,8 +5,6 @@ JAX's own runtime notices a death after a minute or more, or kills the process w
 own messages.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import selectors

@@ -10,8 +10,6 @@ proof that it has the run's token (`azero.distributed.token`); when all have com
 each its own proof.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import secrets

@@ -4,8 +4,6 @@ It is never sent: each end proves that it has it by a keyed digest of a random n
 end has chosen.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import hmac

@@ -1,8 +1,6 @@
 """A game of Go as protocols describe it: any board the network plays, komi and rules, set-up
 stones, moves of either side in any order."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 from collections.abc import Callable, Sequence

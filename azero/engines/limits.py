@@ -1,7 +1,5 @@
 """The settings of a GTP engine: limits, clocks, resignation, pondering."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from azero.players.clock import LAG_SECONDS, Clock, thinking_seconds

@@ -1,8 +1,6 @@
 """Protocol lines in and out: a separate thread reads the input, so that a search can see that a
 line waits."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

@@ -1,8 +1,6 @@
 """A game of chess or shogi as the protocols send it: the start position and all moves, before every
 search."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 

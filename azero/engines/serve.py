@@ -1,8 +1,6 @@
 """Networks served over protocols: what `azero gtp`, `azero analysis`, `azero uci`, `azero usi` and
 `azero play` load; an engine's first answers do not wait for loading."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import sys

@@ -1,8 +1,6 @@
 """One game in progress, for any protocol: positions with undo, and a thinker that is made when it
 is first needed."""
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from collections.abc import Callable, Iterator, Sequence

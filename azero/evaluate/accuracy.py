@@ -1,8 +1,6 @@
 """How well a network predicts the moves and the results of recorded games (AGZ, Extended Data
 Tables 1 and 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,8 +1,6 @@
 """The twelve openings of chess by which AlphaZero's play is shown (Silver et al. 2017, arXiv
 1712.01815, Table 2), and how often games reach them."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

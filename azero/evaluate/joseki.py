@@ -7,8 +7,6 @@ together: a sequence is written for the upper right corner, its first player as 
 its two reflections whose first move off the diagonal lies above it.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence

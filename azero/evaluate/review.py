@@ -1,7 +1,5 @@
 """Reviewing a finished game of Go, chess or shogi: the loss of each move, and the better one."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

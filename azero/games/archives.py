@@ -1,8 +1,6 @@
 """Texts of recorded games in files: plain, compressed, in archives, and in archives inside of
 archives. Host side only."""
 
-from __future__ import annotations
-
 import codecs
 import io
 import lzma

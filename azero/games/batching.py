@@ -1,7 +1,5 @@
 """Natively batched functions with the one-position interface of a game."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Hashable
 from typing import Any

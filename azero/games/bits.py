@@ -11,8 +11,6 @@ The optimization barriers keep concatenations from being fused with the arithmet
 CPU XLA does not vectorise a fused one, and copies a separate one block by block.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Iterable

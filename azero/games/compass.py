@@ -5,8 +5,6 @@ Words are uint32 arrays of any one shape, of numpy or of JAX: only operators are
 same rules serve a compiled batch and a single position on the host.
 """
 
-from __future__ import annotations
-
 import functools
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence

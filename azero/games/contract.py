@@ -1,8 +1,6 @@
 """Checks of a game against the contract: shapes and types of what its methods return, its first
 position, and games that were played."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

@@ -5,8 +5,6 @@ Pieces are given by square, the nearest rank of the first mover first, as letter
 is an empty square.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 

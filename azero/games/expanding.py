@@ -1,7 +1,5 @@
 """Reading compressed files within bounds, against decompression bombs. Host side only."""
 
-from __future__ import annotations
-
 import gzip
 import io
 from typing import IO

@@ -1,7 +1,5 @@
 """Start positions from a file with one position per line. Host side only."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Quoting input in messages, shortened to fit a line. Host side only."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 

@@ -6,8 +6,6 @@ reversals and selects are used, so a random symmetry for every position of a bat
 `vmap`: no gather.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import jax.numpy as jnp

@@ -1,7 +1,5 @@
 """Makes games from their settings or by name. A game's module is imported when the game is made."""
 
-from __future__ import annotations
-
 import inspect
 from typing import Any
 

@@ -11,8 +11,6 @@ Both are AlphaGo Zero's network. What differs, and is converted without loss:
     value     in files of version 2 it is Black's (`network.colour_plane`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 

@@ -12,8 +12,6 @@ other line is one array of numbers:
 The file may be compressed by gzip. Source: Leela Zero 0.17, src/Network.cpp, load_v1_network.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import math

@@ -1,7 +1,5 @@
 """Networks as ONNX files: written with the package onnx, evaluated by ONNX Runtime or OpenVINO."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import importlib

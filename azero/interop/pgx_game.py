@@ -1,7 +1,5 @@
 """An environment of Pgx as a game of ours."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self

@@ -4,8 +4,6 @@ Sources: KG = Wu 2019 (arXiv 1902.10565), section 4 and appendix B; KGM = KataGo
 docs/KataGoMethods.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import jax

@@ -3,8 +3,6 @@
 One position below, the batch above. The equation's last term, c ||theta||^2, is the learner's.
 """
 
-from __future__ import annotations
-
 import functools
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The metrics of training steps, and the check that they are finite."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,8 +1,6 @@
 """The optimiser: learning rates, the L2 term of the loss, clipping, SGD with momentum, AdamW or
 Muon."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from typing import Any

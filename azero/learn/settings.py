@@ -5,8 +5,6 @@ pseudocode; GUM = Danihelka et al. 2022 (ICLR); KG = Wu 2019; KGM = KataGo's
 docs/KataGoMethods.md.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

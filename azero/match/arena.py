@@ -1,8 +1,6 @@
 """The Elo curve of a run: results of matches between checkpoints as rows, and the ratings from
 these."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 
 from azero.data.rows import Row

@@ -1,7 +1,5 @@
 """A match between two of our players of many games at once, as rounds of compiled games."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 

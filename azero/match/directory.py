@@ -7,8 +7,6 @@ gameN.sgf     the games of Go; those of chess as .pgn, of shogi as .csa
 first/        the network of the first player, if its run may delete it; likewise second/
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import hashlib

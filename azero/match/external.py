@@ -1,7 +1,5 @@
 """Matches in which programs take part: several games at once, each refereed by our own rules."""
 
-from __future__ import annotations
-
 import functools
 import queue
 import re

@@ -1,7 +1,5 @@
 """AlphaGo Zero's evaluator: the new player replaces the best one only if it wins clearly."""
 
-from __future__ import annotations
-
 from azero.match.score import MatchResult
 
 

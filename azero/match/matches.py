@@ -1,8 +1,6 @@
 """Matches between any two players: networks on the devices, many games at once; programs with one
 process per game, several games at once."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Iterator, Mapping, Sequence

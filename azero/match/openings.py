@@ -1,8 +1,6 @@
 """How the games of a match start: with openings from game collections, from lines of moves, or at
 random; or from given positions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple

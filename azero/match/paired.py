@@ -1,8 +1,6 @@
 """The confidence interval of a match's score when games are dependent: the two colours of an
 opening, or games that repeat each other."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 

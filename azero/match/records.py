@@ -1,8 +1,6 @@
 """The games of a match as standard records, with the players' values and variations: SGF for Go,
 PGN for chess, CSA for shogi."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar, cast
 

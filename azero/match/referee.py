@@ -1,7 +1,5 @@
 """One game between two host-side players, under our own rules."""
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The settings of a match, and of a ladder. No heavy imports here."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Results of matches and runs, read from their directories."""
 
-from __future__ import annotations
-
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

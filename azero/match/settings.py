@@ -4,8 +4,6 @@ Sources: AGZ = Silver et al. 2017 (Nature 550); AZ = Silver et al. 2018 (Science
 pseudocode.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from azero.config import check, check_range

@@ -1,7 +1,5 @@
 """The two players of a match, and the rules that both can play."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass

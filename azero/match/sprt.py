@@ -1,8 +1,6 @@
 """The sequential probability ratio test of a match, which stops it as soon as it is decided (as
 fishtest and Leela Zero use it)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """Which of our networks a player's name means. This needs no JAX, so that engines answer before it
 is loaded."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 from typing import NamedTuple

@@ -5,8 +5,6 @@ networks/NAME/network.azero    the network (`azero.checkpoint.exported`)
 networks/NAME/card.json        its card
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

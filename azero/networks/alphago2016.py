@@ -12,8 +12,6 @@ of 5x5 and the others of 3x3), `value_hidden` (256), and the compute types. Ther
               with tanh: 15 layers. The policy is uniform.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable

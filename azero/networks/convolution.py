@@ -7,8 +7,6 @@ such units float32 gains from fewer multiplications ("winograd"). All three map 
 H, W, F], stride 1, zero padding, no bias.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import NamedTuple

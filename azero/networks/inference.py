@@ -1,8 +1,6 @@
 """The fast path of self-play: batch norm folded into the convolutions, low precision, and chunks of
 a batch that fit a CPU's cache."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Makes networks from settings, and resolves settings that depend on the machine."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from typing import Literal, TypeVar

@@ -4,8 +4,6 @@ The rounding error of the weight gradients is larger than that of a plain float3
 below 2e-5 of the largest one (tests/networks/test_convolution.py).
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The Network contract: pure functions over a dictionary of variables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 

@@ -15,8 +15,6 @@ trained or folded for inference.
     heads     `azero.networks.pooled_heads`.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import NamedTuple

@@ -18,8 +18,6 @@ have the order of `azero.networks.resnet.PlanesHead`. Auxiliary heads, by their 
                   points, without komi (KG 4.2)
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

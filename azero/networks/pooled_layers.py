@@ -7,8 +7,6 @@ norm right after it; where some of its channels are pooled, "pool" is their norm
 the linear layer applied to them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple

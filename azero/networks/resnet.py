@@ -4,8 +4,6 @@ Source: AGZ (Nature 550) methods, 'Neural network architecture', and Figure 4.
 Parameters, batch-norm statistics and heads are float32; the towers compute in `dtype`.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from typing import Any

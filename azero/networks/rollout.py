@@ -7,8 +7,6 @@ Source: AG16 Extended Data Table 4. `planes` uint32[B, H, W, C] are the numbers 
 where the 3x3 pattern is 0, and the pass are never played. The value is 0.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -4,8 +4,6 @@ Sources: AGZ = Silver et al. 2017 (Nature 550); AZ = Silver et al. 2018 (Science
 et al. 2016 (Nature 529); KG = Wu 2019 (arXiv 1902.10565); KGM = KataGo's docs/KataGoMethods.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal

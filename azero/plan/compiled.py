@@ -3,8 +3,6 @@
 Programs are compiled for a TPU slice that need not exist, and results are cached between runs.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import gzip
 import hashlib

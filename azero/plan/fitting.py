@@ -1,7 +1,5 @@
 """Batch sizes that fit the memory of a device: powers of two, confirmed by the compiler."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable

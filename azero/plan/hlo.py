@@ -1,8 +1,6 @@
 """Optimised programs as XLA prints them (HLO text): computations, instructions, shapes with their
 memory, source lines."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

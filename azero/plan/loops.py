@@ -5,8 +5,6 @@ reaches a constant, so both ends can be looked up, through the copies and the st
 in which the compiler carries constants along.
 """
 
-from __future__ import annotations
-
 from azero.plan.hlo import Computation, Instruction, Module
 
 _SAME = {"copy", "bitcast", "opt-barrier", "convert"}

@@ -1,7 +1,5 @@
 """A program's profile as tables, plain values and an image."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The programs of an experiment, from shapes alone: no real arrays are made."""
 
-from __future__ import annotations
-
 import functools
 import tempfile
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """From the cost of programs to the time of a run: moves, steps, games a day, days."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass, field
 

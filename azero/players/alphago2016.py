@@ -1,8 +1,6 @@
 """AlphaGo of 2016 as a player: the directories of its four networks, and the search that uses
 them."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Programs that speak GTP as players of Go."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Programs that speak UCI, USI or GNU Shogi's own language, as players of chess and shogi."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

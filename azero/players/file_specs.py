@@ -1,7 +1,5 @@
 """Networks in files of other programs as players."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

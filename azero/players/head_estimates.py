@@ -1,8 +1,6 @@
 """Estimates from the auxiliary heads of a network: draws, points and owners
 (`azero.players.points`)."""
 
-from __future__ import annotations
-
 import functools
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence

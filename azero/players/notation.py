@@ -1,8 +1,6 @@
 """The notation of positions and moves in the protocols of chess and shogi: one table for engines,
 external programs and matches. Host side only."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Host-side players: the Player contract, moves and decisions."""
 
-from __future__ import annotations
-
 from typing import NamedTuple, Protocol
 
 from azero.games.position import Position

@@ -1,7 +1,5 @@
 """Lines to and from another program in a subprocess, which may be slow, silent, wrong or dead."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import queue

@@ -1,7 +1,5 @@
 """A player of random moves, as a baseline."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

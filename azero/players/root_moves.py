@@ -1,7 +1,5 @@
 """Statistics of a tree's root moves: values, bounds, principal variations, their order."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,8 +1,6 @@
 """The searches of a network player: that of its run's matches, the tuned engine search, or a
 paper's rule, each with one name against every opponent."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import typing

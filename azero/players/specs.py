@@ -1,8 +1,6 @@
 """Players by name: networks that ship, checkpoints of our runs, untrained networks, and other
 programs."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Callable, Mapping

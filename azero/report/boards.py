@@ -4,8 +4,6 @@ Stones are only placed and captured; legality is not checked, because the games 
 rules.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

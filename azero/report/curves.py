@@ -1,7 +1,5 @@
 """One image of a run: the main curves of the report."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from azero.data.run_files import load_run

@@ -1,7 +1,5 @@
 """Games of self-play and of matches as one file for other programs: SGF, PGN or CSA."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterator
 from pathlib import Path

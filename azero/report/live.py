@@ -1,7 +1,5 @@
 """A short summary of a run in progress, for a notebook."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from azero.data.run_files import load_run

@@ -1,7 +1,5 @@
 """A run's matches as its report shows them: between its checkpoints, and with other players."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

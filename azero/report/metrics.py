@@ -1,8 +1,6 @@
 """The metrics of a run: every number as a JSON line, in TensorBoard's format, and on request in
 Weights & Biases."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The report of a run: one self-contained HTML page, at any time of the run."""
 
-from __future__ import annotations
-
 import json
 import math
 import time

@@ -1,8 +1,6 @@
 """Published figures for comparison: those of AlphaGo (Silver et al. 2016, AG16), and Extended Data
 Tables 1 and 2 of AlphaGo Zero (Silver et al. 2017, AGZ)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -1,8 +1,6 @@
 """Games with pieces, drawn as boards: chess, minichess, shogi and animal shogi; and the positions
 that games begin with."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple

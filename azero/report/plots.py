@@ -1,7 +1,5 @@
 """Charts, drawn by matplotlib: as inline SVG whose colours follow the page, and as images."""
 
-from __future__ import annotations
-
 import html
 import io
 import math

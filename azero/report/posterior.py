@@ -1,7 +1,5 @@
 """The plot of a tuning: what its Gaussian process predicts for each setting."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

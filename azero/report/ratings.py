@@ -1,7 +1,5 @@
 """`azero elo`: ratings from directories of matches and from runs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,8 +1,6 @@
 """The page of a reviewed game: win rates, the largest mistakes, and the better moves on boards;
 leads and ownership where the network predicts them."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the rows of a run's metrics and events say, by key and by kind."""
 
-from __future__ import annotations
-
 METRICS = {
     "iteration": "Number of iterations finished.",
     "time": "When the row was written, in seconds since 1970.",

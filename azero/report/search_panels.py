@@ -1,7 +1,5 @@
 """The search of one position of Go as boards in one SVG: the panels of AG16 Figure 5."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """The page of a multi-stage experiment: results of each stage, compared with the paper's
 figures."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

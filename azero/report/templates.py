@@ -1,7 +1,5 @@
 """The pages' templates."""
 
-from __future__ import annotations
-
 import functools
 from importlib.resources import files
 

@@ -1,7 +1,5 @@
 """The metrics of a run in Weights & Biases, an optional extra (`pip install 'azero[wandb]'`)."""
 
-from __future__ import annotations
-
 import secrets
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The check of a search against the contract: what it returns for a few positions."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 

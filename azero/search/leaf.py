@@ -1,7 +1,5 @@
 """Leaves: how a search evaluates positions. By a network, by random playouts, or not at all."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar, cast
 

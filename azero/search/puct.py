@@ -3,8 +3,6 @@
 `maths` is the module with log and sqrt: `jax.numpy` for arrays, `math` for Python numbers.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from azero.search.settings import PuctConfig

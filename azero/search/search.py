@@ -1,7 +1,5 @@
 """The Search and Leaf contracts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

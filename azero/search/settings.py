@@ -5,8 +5,6 @@ pseudocode; GUM = Danihelka et al. 2022 (ICLR); KG = Wu 2019 (arXiv 1902.10565);
 docs/KataGoMethods.md; KGC = KataGo's code, cpp/search and cpp/program/setup.cpp.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The games of self-play on one device: those in flight, and the new ones that take their place."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import jax

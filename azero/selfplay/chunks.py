@@ -1,7 +1,5 @@
 """Searching a batch of games in chunks, which bounds the memory of a search."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

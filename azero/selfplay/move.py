@@ -1,8 +1,6 @@
 """One move of self-play in every game of a device: search, choice of the move, resignation, rules,
 and the record of the position."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import jax

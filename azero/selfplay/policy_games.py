@@ -4,8 +4,6 @@ policies and give one position each (AG16).
 The games between two policies themselves are those of `azero.match.compiled`, every move sampled.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -7,8 +7,6 @@ game matters: the lowest point of the side that did not lose, the minimum of `ma
 child value)` over its own moves. At threshold v it would have resigned if that point was below v.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -5,8 +5,6 @@ move, resignation, rules and the restart of finished games are one `jit(shard_ma
 collectives (AGZ methods, 'Self-play').
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

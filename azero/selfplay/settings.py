@@ -5,8 +5,6 @@ pseudocode; GUM = Danihelka et al. 2022 (ICLR); KG = Wu 2019; MZ = Wu et al. 202
 2310.11305).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,8 +1,6 @@
 """Positions that games of self-play start from, other than the start of the game: an archive of
 positions of earlier games (Trudeau & Bowling 2023, Go-Exploit), and those of resigned games."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@ number of visits, which is kept exactly, or the bits of a float16, in which case
 set. The 15 bits between are the action. The word 0 is no move.
 """
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

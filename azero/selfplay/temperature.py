@@ -1,8 +1,6 @@
 """Choosing a move from the result of the search: in proportion to the visits at the start of a
 game, the best move afterwards."""
 
-from __future__ import annotations
-
 import chex
 import jax
 import jax.numpy as jnp

@@ -5,8 +5,6 @@ side. The `Assembler` keeps the moves of unfinished games in one ring buffer alo
 taking out all games that finished in a chunk is one gather per column, with no Python per position.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 

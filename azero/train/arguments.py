@@ -1,7 +1,5 @@
 """The command line of an experiment: its settings, an overlay file, a working directory."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 """Several board sizes in one run (`GoConfig.selfplay_sizes`): which is played and learned when, and
 how their parts of a checkpoint are named."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TypeVar

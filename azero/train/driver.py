@@ -4,8 +4,6 @@ All input and output of a run is here; a stage is `state -> events`, with its ow
 metrics.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ A run prints it at the start, and so does `azero doctor`. `azero.plan` analyses 
 which takes minutes; plans print both, as a check.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 

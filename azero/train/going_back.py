@@ -1,8 +1,6 @@
 """Going back to an earlier checkpoint of a run, and the advice to do so when learning has
 diverged."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil

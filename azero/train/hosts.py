@@ -1,7 +1,5 @@
 """Checks that the processes of a run agree, and output by one of them."""
 
-from __future__ import annotations
-
 import contextlib
 import secrets
 import time

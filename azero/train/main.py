@@ -1,7 +1,5 @@
 """`python -m azero.experiments.NAME`: loading what a run needs, and starting it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from azero.console.interrupts import end_in_one_line

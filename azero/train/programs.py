@@ -1,8 +1,6 @@
 """The compiled programs of self-play and matches, of one configuration on one mesh: for the loop
 and for the workers of a cluster."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Resolving the settings of a run, the same in all its processes."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

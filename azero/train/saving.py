@@ -1,7 +1,5 @@
 """Saving the state of a run to a checkpoint, and restoring it."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The stage that learns from self-play: AlphaGo Zero and AlphaZero."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager

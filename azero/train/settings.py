@@ -1,7 +1,5 @@
 """Settings of a run and its checkpoints."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """The contract of a stage: `state -> events`, with its start-up, checkpoints and metrics."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass

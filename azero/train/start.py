@@ -1,7 +1,5 @@
 """From the command line of an experiment to its run."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import secrets

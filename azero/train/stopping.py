@@ -1,8 +1,6 @@
 """Ending a run on SIGTERM or SIGINT: at the end of the current iteration, or at once outside
 one."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

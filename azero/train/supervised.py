@@ -6,8 +6,6 @@ of (seed, step), so a continued run equals an uninterrupted one. On several host
 rows of every batch, and the result is that of one host.
 """
 
-from __future__ import annotations
-
 import functools
 import time
 from collections.abc import Generator, Iterator

@@ -1,7 +1,5 @@
 """The stage that learns from recorded games."""
 
-from __future__ import annotations
-
 import contextlib
 from functools import partial
 from pathlib import Path

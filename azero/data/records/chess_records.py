@@ -1,7 +1,5 @@
 """Records of chess: PGN."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 from collections.abc import Sequence

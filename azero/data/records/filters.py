@@ -1,8 +1,6 @@
 """Filters of recorded games, and their division into splits. Loads fast: the command line reads the
 settings from here."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, fields
 from typing import Any, Literal

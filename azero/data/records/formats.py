@@ -1,8 +1,6 @@
 """What an import has to know of a game's records: their files, which games are the same, and how
 they are replayed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Records of Go: SGF."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The identity of a recorded game: its moves, up to symmetries of the board."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 

@@ -1,7 +1,5 @@
 """`azero data import` and `azero data show`: make and show data sets of recorded games."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

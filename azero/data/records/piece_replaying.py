@@ -1,8 +1,6 @@
 """Replays games of chess and shogi in batches: the moves of a record are codes, of which one
 compiled program finds the actions."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple

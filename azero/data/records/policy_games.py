@@ -1,7 +1,5 @@
 """Games played by policies as rows of a data set: one position of each, or all of them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from azero.data.records.recorded import SLOTS, games_without_targets

@@ -1,8 +1,6 @@
 """Packs recorded games: from records to the rows of a shard, with counts of what could not be
 used."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

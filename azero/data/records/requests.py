@@ -5,8 +5,6 @@ These classes check nothing themselves, because the parser would show their erro
 internal names. The functions that carry a request out check it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal

@@ -1,8 +1,6 @@
 """Games of self-play as a data set: their positions with the policies of the searches, for networks
 that learn from fixed games (AGZ Figure 4, 'Neural network architecture comparison')."""
 
-from __future__ import annotations
-
 import sys
 from hashlib import sha256
 from pathlib import Path

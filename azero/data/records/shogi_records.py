@@ -1,7 +1,5 @@
 """Records of shogi: CSA, KIF and KI2."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path

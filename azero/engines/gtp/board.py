@@ -1,8 +1,6 @@
 """GTP commands that set up the board: size, komi, handicap, positions, records (sections 6.3.2,
 6.3.3 and 6.3.6)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

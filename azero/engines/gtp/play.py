@@ -1,8 +1,6 @@
 """GTP commands that play, search and score (sections 6.3.3, 6.3.4, 6.3.5): moves, clocks, the final
 score."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from azero.engines.gtp.command import Call, Command, CommandError, parse_integer, parse_number

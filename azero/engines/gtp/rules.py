@@ -1,7 +1,5 @@
 """GTP extensions of KataGo and KGS about rules and parameters."""
 
-from __future__ import annotations
-
 import json
 
 from azero.engines.gtp.command import Call, Command, CommandError

@@ -1,8 +1,6 @@
 """The fields of a query of KataGo's analysis protocol, read and checked one by one. Every function
 raises QueryError where a field is missing or wrong."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

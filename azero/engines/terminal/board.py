@@ -1,7 +1,5 @@
 """Boards in a terminal."""
 
-from __future__ import annotations
-
 from rich.text import Text
 
 from azero.games.go import setup

@@ -1,8 +1,6 @@
 """A game against the network in a notebook: a board whose points are buttons, and the terminal's
 commands."""
 
-from __future__ import annotations
-
 import io
 import re
 from html import escape

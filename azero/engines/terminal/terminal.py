@@ -1,7 +1,5 @@
 """A game against the network in a terminal, for every game."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

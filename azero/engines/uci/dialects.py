@@ -1,7 +1,5 @@
 """The differences between UCI and USI: names, options, units."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The options of a UCI or USI engine and their bounds."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

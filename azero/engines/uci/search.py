@@ -1,7 +1,5 @@
 """When a search ends: at its limits, or at a command during the search."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

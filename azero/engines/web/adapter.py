@@ -1,7 +1,5 @@
 """Shared by the adapters of all games for the browser: results, and an empty board."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from azero.data.run_files import StoredGame

@@ -1,7 +1,5 @@
 """Responses of the web application: the events of a search, and errors as one sentence of JSON."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any

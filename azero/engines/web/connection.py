@@ -1,7 +1,5 @@
 """Connections to the web server, which are closed if no request comes."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

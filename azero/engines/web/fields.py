@@ -1,8 +1,6 @@
 """The fields of a visitor's request, in addition to those of the analysis protocol (`kata.fields`).
 Every function raises QueryError where a field is wrong."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from azero.engines.kata.fields import QueryError, boolean_of, integer_of, number_of

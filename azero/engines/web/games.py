@@ -1,8 +1,6 @@
 """A visitor's game: its line of moves, the current ply, a resignation; one change or search at a
 time."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import secrets

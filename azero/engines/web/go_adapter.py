@@ -1,7 +1,5 @@
 """A game of Go for the browser."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 """Access control: checks of the Host and Origin headers, the token, and the headers of every
 response."""
 
-from __future__ import annotations
-
 import hmac
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs, quote, unquote, urlsplit

@@ -1,8 +1,6 @@
 """Limits of the web server: for one visitor's requests, and for the resources that all visitors
 share. Our own choices unless a source is given."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

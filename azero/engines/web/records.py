@@ -1,7 +1,5 @@
 """Game records that visitors open: SGF, PGN, CSA, KIF and KI2, as games on the network's board."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Mapping
 from typing import NamedTuple

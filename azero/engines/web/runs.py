@@ -1,7 +1,5 @@
 """A run as the page shows it: its progress, its curves, its newest games."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Searches for the page: live analysis, the network's moves, reviews of whole games."""
 
-from __future__ import annotations
-
 import dataclasses
 import threading
 from collections.abc import Callable

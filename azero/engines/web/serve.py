@@ -1,7 +1,5 @@
 """Starting the server: address, token, browser."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import functools

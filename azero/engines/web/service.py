@@ -1,8 +1,6 @@
 """The server's memory: networks that visitors may choose, those that are loaded, and the visitors'
 games."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools

@@ -15,8 +15,6 @@ then, of the newest position:
     145    total move count, of both sides, divided by 256
 """
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 
 from azero.games.animal_shogi.position import (

@@ -5,8 +5,6 @@ Every piece moves one step, so no piece can block a check: the lion moves away o
 is captured.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

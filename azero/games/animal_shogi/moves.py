@@ -7,8 +7,6 @@ side: 3 * rank + file. Planes:
     8-10  drops of a chick, elephant, giraffe
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import jax.numpy as jnp

@@ -9,8 +9,6 @@ player in bits 0 to 5 and of the second in bits 6 to 11; how often the position 
 frame of a game is all zero.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

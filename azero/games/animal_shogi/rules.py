@@ -1,8 +1,6 @@
 """The rules of animal shogi (dobutsu shogi; Kitao and Fujita 2008; rules as in Tanaka, 'An Analysis
 of a Board Game "Doubutsu Shogi"', 2009)."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass

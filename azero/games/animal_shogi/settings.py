@@ -1,7 +1,5 @@
 """Settings of animal shogi."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

@@ -5,8 +5,6 @@ the side to move: rank 0 is its own first rank, file 0 at its left hand. The oth
 rotated by 180 degrees.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from azero.games.compass import Direction

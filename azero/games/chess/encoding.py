@@ -17,8 +17,6 @@ The paper has counts as one real number a plane and gives no scale. Here the tot
 512, the longest game, and no-progress by 100, its largest value.
 """
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 
 from azero.games.chess.position import FRAME_WORDS, KINDS, facts, unpack

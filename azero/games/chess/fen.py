@@ -1,7 +1,5 @@
 """Reading Forsyth-Edwards notation (PGN standard, section 16.1). Host side only."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from azero.games.chess import legal

@@ -7,8 +7,6 @@ move is played to test whether it leaves the king in check: pinned pieces stay o
 check a move must end between king and checker or on the checker.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -12,8 +12,6 @@ castling is the king's move by two squares. (The paper names the planes; their o
 its list.)
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import jax

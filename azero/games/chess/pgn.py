@@ -1,8 +1,6 @@
 """Chess games in portable game notation (PGN standard, 1994; import format in, export format out).
 Host side only."""
 
-from __future__ import annotations
-
 import codecs
 import functools
 import io

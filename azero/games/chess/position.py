@@ -10,8 +10,6 @@ no-progress count in bits 6 to 12, moves played by both sides from bit 13. A pos
 at least once, so that no frame of a game is all zero.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

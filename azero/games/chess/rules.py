@@ -1,8 +1,6 @@
 """The rules of chess (FIDE), as AlphaZero plays it: threefold repetition, fifty moves and the limit
 of 512 moves end the game without a claim."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from types import ModuleType
 from typing import ClassVar

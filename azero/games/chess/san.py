@@ -6,8 +6,6 @@ the rank that it comes from, the kind that a pawn becomes, and whether the king 
 the text leaves it open. Squares are 8 * rank + file from a1; castling has the king's file as goal.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 

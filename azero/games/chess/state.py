@@ -1,8 +1,6 @@
 """What chess and minichess share: the state, its counts and endings, and the methods of a game that
 need only these."""
 
-from __future__ import annotations
-
 import abc
 import dataclasses
 import functools

@@ -1,8 +1,6 @@
 """Chess in text: FEN, moves in UCI and in standard algebraic notation, diagrams. Host side only,
 with numpy instead of JAX."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass
 from types import ModuleType

@@ -1,8 +1,6 @@
 """Packed positions of Go and the 17 input planes of AlphaGo Zero, and more planes for some
 networks."""
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 
 from azero.games import bits

@@ -5,8 +5,6 @@ Small numbers at points are stored as binary digits, one set of points for each,
 added for all points at once.
 """
 
-from __future__ import annotations
-
 import functools
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ The state is that of the compiled rules, array for array, so either can continue
 set of points is an integer whose bit p is point p.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple

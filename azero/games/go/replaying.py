@@ -1,8 +1,6 @@
 """Replays recorded games in batches under the rules: the position before and after every move, and
 which moves are illegal."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ else a pass; for policies without a pass.
 Games of such moves end: when only eyes are left, both sides pass.
 """
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 

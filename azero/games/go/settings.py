@@ -1,7 +1,5 @@
 """Settings of Go."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self

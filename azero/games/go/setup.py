@@ -1,7 +1,5 @@
 """Positions that are set up: fixed handicap stones and free set-ups. Host side only."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 

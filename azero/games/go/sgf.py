@@ -1,8 +1,6 @@
 """Game records of Go: SGF files and collections as records (FF[4], red-bean.com/sgf). Host side
 only."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import re

@@ -1,8 +1,6 @@
 """The text layer of SGF (FF[4], red-bean.com/sgf): character sets, the games of a collection, the
 nodes of a main line. Host side only."""
 
-from __future__ import annotations
-
 import codecs
 import re
 import string

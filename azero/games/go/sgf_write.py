@@ -1,7 +1,5 @@
 """Game records of Go as SGF text (FF[4], red-bean.com/sgf). Host side only."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from azero.games.go import setup

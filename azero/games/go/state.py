@@ -1,8 +1,6 @@
 """The settings and the state of a game of Go, which the compiled rules (`rules`) and those of the
 host (`host`) share."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 

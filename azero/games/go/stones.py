@@ -10,8 +10,6 @@ code of point p has p + 1 in its low ten bits, so that one subtraction per past 
 only point that could recreate it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple

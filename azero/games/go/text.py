@@ -1,7 +1,5 @@
 """Go in text: vertices (D4, pass) and board diagrams. Host side only."""
 
-from __future__ import annotations
-
 import numpy as np
 
 LETTERS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"

@@ -16,8 +16,6 @@ rank 2. Seen from the other side the board is on ranks 1 to 5 and is shifted up 
       a b c d e f g h
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

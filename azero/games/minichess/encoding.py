@@ -8,8 +8,6 @@ the 14 planes of chess; then, of the newest:
     114  no-progress count, divided by 100
 """
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 
 from azero.games.chess import encoding as chess_encoding

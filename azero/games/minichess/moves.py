@@ -10,8 +10,6 @@ action = 49 * square + plane. The square is where the piece stands, from the mov
            bishop, rook
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

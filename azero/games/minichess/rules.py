@@ -1,8 +1,6 @@
 """The rules of Gardner's 5x5 minichess (Gardner, Scientific American, 1969; Mhalla and Prost,
 'Gardner's Minichess Variant is Solved', 2013)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from types import ModuleType
 from typing import ClassVar

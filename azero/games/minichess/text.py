@@ -1,8 +1,6 @@
 """Minichess in text: FEN of five ranks, moves in UCI, diagrams. Host side only, with numpy instead
 of JAX."""
 
-from __future__ import annotations
-
 import functools
 from types import ModuleType
 from typing import ClassVar

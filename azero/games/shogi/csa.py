@@ -1,8 +1,6 @@
 """Shogi games in the CSA format, version 2.2 (Computer Shogi Association,
 www2.computer-shogi.org/protocol/record_v22.html). Host side only."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 

@@ -19,8 +19,6 @@ kinds. Here pieces in hand are divided by the pieces of their kind in a set (18 
 ..., 2 rooks) and the total by 512, the longest game.
 """
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 import numpy as np
 

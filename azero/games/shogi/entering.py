@@ -7,8 +7,6 @@ points or more for Black, 27 or more for White: five for a rook or a bishop, pro
 for any other piece, none for the king. In a handicap game missing pieces are not counted.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from azero.games.shogi.position import BISHOP, HAND_KINDS, KING, ROOK, ShogiPosition, hand_count

@@ -4,8 +4,6 @@ and only where several such pieces can go there, how it moves. Host side only.
 The words are those of the Japan Shogi Association ("棋譜の表記方法").
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

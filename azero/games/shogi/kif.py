@@ -1,8 +1,6 @@
 """Shogi games in the formats KIF and KI2 of Kifu for Windows (kifu version 2.0), with Japanese
 names. Host side only."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -8,8 +8,6 @@ on their line, and in check a move must end between king and checker or on the c
 sets hold the drops: of pawns, and of other pieces (still including their last ranks).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from azero.games.compass import (

@@ -10,8 +10,6 @@ side: 9 * rank + file, so that 0 is 9i for Black and 1a for White (see `squares`
 North is forward for the mover. (The paper names the planes; their order here is that of its list.)
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import jax

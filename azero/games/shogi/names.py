@@ -1,7 +1,5 @@
 """Japanese names of pieces and squares, as records and diagrams write them."""
 
-from __future__ import annotations
-
 from azero.games.shogi import sfen
 
 PIECES = dict(zip(sfen.LETTERS[1:], "歩香桂銀角飛金玉と杏圭全馬龍", strict=True))

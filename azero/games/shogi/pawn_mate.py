@@ -5,8 +5,6 @@ another piece can capture it or the king can move, capturing the pawn included; 
 between.
 """
 
-from __future__ import annotations
-
 from azero.games.compass import COMPASS, N, S, opposite, spread, union
 from azero.games.shogi.position import ShogiPosition
 from azero.games.shogi.reach import Lines, Pieces, near_attackers, near_attacks

@@ -10,8 +10,6 @@ whether White is to move, moves played by both sides from bit 4. A position has 
 once, so that no frame of a game is all zero.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

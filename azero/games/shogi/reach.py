@@ -5,8 +5,6 @@ Directions are those of the mover's side of the board (COMPASS), for the pieces 
 is forward for the mover is backward for the other side.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from azero.games.compass import (

@@ -1,7 +1,5 @@
 """Files of shogi games: CSA (`csa`), KIF and KI2 (`kif`). Host side only."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path

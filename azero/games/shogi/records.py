@@ -1,7 +1,5 @@
 """Records of shogi games, in the formats CSA (`csa`), KIF and KI2 (`kif`). Host side only."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

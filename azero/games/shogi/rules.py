@@ -1,8 +1,6 @@
 """The rules of shogi, as AlphaZero plays it: fourfold repetition and the limit of 512 moves end the
 game without a claim."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Settings of shogi."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """Reading SFEN, the notation for positions of the Universal Shogi Interface. Host side only."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Tic-tac-toe: a solved game for tests and smoke runs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Settings of tic-tac-toe."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

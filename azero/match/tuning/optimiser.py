@@ -10,8 +10,6 @@ Optimization"). AlphaGo, AlphaGo Zero and AlphaZero were tuned in this way (Chen
 Every proposal is a function of the seed, its number and the results before it.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import math
 import warnings

@@ -1,7 +1,5 @@
 """The settings of a tuning. No heavy imports here."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is tuned: numbers in ranges, as points of a unit cube and as settings in a player's name."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -7,8 +7,6 @@ DIR/confirmation-TRIALS/  the match of the winner of so many trials
 DIR/posterior.png  what the process predicts for each setting
 """
 
-from __future__ import annotations
-
 import io
 import json
 import queue

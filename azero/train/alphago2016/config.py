@@ -5,8 +5,6 @@ Every stage that learns is an ordinary run of the one learner: `stage_config` gi
 Its data and its driver are in `azero.train.alphago2016.stages`.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import zlib
 from dataclasses import dataclass, field

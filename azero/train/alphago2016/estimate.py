@@ -1,7 +1,5 @@
 """The cost of training AlphaGo (2016), by arithmetic."""
 
-from __future__ import annotations
-
 from azero.train.alphago2016.config import AlphaGoConfig, stage_config
 from azero.train.estimate import TRAINING_PASSES, evaluation_flops, network_of, parameter_shapes
 

@@ -1,8 +1,6 @@
 """The measuring stages that make figures of AG16: Figure 2a (strength by the accuracy of the policy
 network) and Figure 2b (error of values by the stage of the game)."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator

@@ -1,8 +1,6 @@
 """The value networks of AlphaGo Lee: each learns from games of the whole player with the one before
 (AGZ methods, 'AlphaGo versions')."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from azero.data.records.dataset import Dataset

@@ -1,8 +1,6 @@
 """The measuring stages of AlphaGo of 2016: predictions, matches, value errors, and networks for
 comparison."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import math

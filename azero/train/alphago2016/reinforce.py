@@ -9,8 +9,6 @@ paper's second pass. A generator of events without input or output of its own; e
 function of (seed, iteration), so a run that is continued repeats what an unbroken one does.
 """
 
-from __future__ import annotations
-
 import functools
 import time
 from collections.abc import Callable, Generator, Iterator

@@ -3,8 +3,6 @@
 The pool is stored next to the checkpoints; each member can be used as a player.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 from functools import partial

@@ -1,8 +1,6 @@
 """Running AlphaGo of 2016 from records to a player: its stages in order, each resumable, none
 repeated."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import json

@@ -1,8 +1,6 @@
 """The stages of AlphaGo of 2016 that make its networks, each a run or a data set in its own
 directory."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import json

@@ -10,8 +10,6 @@ their result, which the network then memorises.
 Every shard is a function of (seed, its number), so an interrupted stage continues where it stopped.
 """
 
-from __future__ import annotations
-
 import functools
 from typing import Literal, NamedTuple, cast
 

@@ -10,8 +10,6 @@ often a position is learned from does not depend on the number and speed of the 
 age of the networks that played does, and it is recorded with every game.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import socket

@@ -1,8 +1,6 @@
 """Elastic self-play on Ray: workers as actors, wherever Ray has resources. Ray is an extra: only
 this module and `workers` import it, and only --cluster them."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

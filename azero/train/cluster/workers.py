@@ -1,8 +1,6 @@
 """The workers of an elastic run as Ray's actors: started, given work, and replaced when they are
 lost."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections import deque

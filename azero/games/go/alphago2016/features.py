@@ -21,8 +21,6 @@ Source: AG16 Extended Data Table 2. Choices the paper leaves open (as in RocAlph
     superko      is seen as far back as the eight boards of the packed position go
 """
 
-from __future__ import annotations
-
 import functools
 
 import jax.numpy as jnp

@@ -15,8 +15,6 @@ move per iteration, and takes the next from the queue when it is done, so that a
 only one lane busy.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import jax

@@ -24,8 +24,6 @@ Natively batched, the batch last: sets of points are rows uint32[H, B], numbers 
 W, B].
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import jax

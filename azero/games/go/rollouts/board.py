@@ -8,8 +8,6 @@ more.
 The first run compiles for some seconds; the result is kept on disk (`azero.native`).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -6,8 +6,6 @@ move: these are multiplied into the weights before a draw, and taken out after i
 disk see `board`.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -7,8 +7,6 @@ cache of this kind, filled by the tree and keyed on the 3x3 points around both m
 batch share one table, which is updated from all of them when they are over.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from azero.games.go.rollouts.board import compile_function

@@ -1,8 +1,6 @@
 """Unconditional life (Benson 1976, Information Sciences 10): chains that no sequence of moves can
 capture even if their owner always passes. Host side."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from azero.games.go import setup

@@ -5,8 +5,6 @@ The surrounding attackers are assumed to be safe and to have filled all outside 
 search is on the points inside one chain: captures, simple ko, passes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@ such a move they pass. So eyes stay eyes and a seki stays a seki, while a dead c
 nearly every playout.
 """
 
-from __future__ import annotations
-
 import functools
 import threading
 from collections.abc import Callable

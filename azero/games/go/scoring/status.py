@@ -7,8 +7,6 @@ does a seki. Small eye spaces are searched exhaustively, because random games se
 points of a nakade.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
