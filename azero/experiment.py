@@ -7,33 +7,11 @@ from typing import Literal
 from azero.settings import Config
 
 NAMES = (
-    "tictactoe",
-    "go5",
-    "go5_gated",
-    "go7",
-    "go9",
-    "go9_gumbel",
-    "go9_master",
-    "go5_efficient",
-    "go7_efficient",
-    "go9_efficient",
-    "go19",
-    "go19_40b",
-    "go19_alphazero",
-    "minichess",
-    "minichess_efficient",
-    "animal_shogi",
-    "animal_shogi_efficient",
-    "chess",
-    "chess_efficient",
-    "chess_endings",
-    "shogi",
-    "shogi_efficient",
-    "connect_four",
-    "sl19",
-    "sl9",
-    "sl_chess",
-    "sl_shogi",
+    *("tictactoe", "go5", "go5_gated", "go7", "go9", "go9_gumbel", "go9_master"),
+    *("go5_efficient", "go7_efficient", "go9_efficient", "go19", "go19_40b", "go19_alphazero"),
+    *("minichess", "minichess_efficient", "animal_shogi", "animal_shogi_efficient"),
+    *("chess", "chess_efficient", "chess_endings", "shogi", "shogi_efficient", "connect_four"),
+    *("sl19", "sl9", "sl_chess", "sl_shogi"),
 )
 """The experiments: each is a module of this package with a value `EXPERIMENT`."""
 

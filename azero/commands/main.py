@@ -325,43 +325,17 @@ def tpu(
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {
-    "train": train,
-    "demo": demo,
-    "report": report,
-    "checkpoint": checkpoint,
-    "models": models,
-    "doctor": doctor,
-    "plan": plan,
-    "bench": bench,
-    "match": match,
-    "ladder": ladder,
-    "tournament": tournament,
-    "tune": tune,
-    "elo": elo,
-    "analyze": analyze,
-    "gtp": gtp,
-    "uci": uci,
-    "usi": usi,
-    "analysis": analysis,
-    "play": play,
-    "web": web,
-    "data": data,
-    "eval": evaluate,
-    "tpu": tpu,
-}
+    command.__name__: command
+    for command in (
+        *(train, demo, report, checkpoint, models, doctor, plan, bench),
+        *(match, ladder, tournament, tune, elo, analyze),
+        *(gtp, uci, usi, analysis, play, web, data),
+    )
+} | {"eval": evaluate, "tpu": tpu}
 
 _PLAYING = (
-    "match",
-    "ladder",
-    "tournament",
-    "tune",
-    "analyze",
-    "gtp",
-    "uci",
-    "usi",
-    "analysis",
-    "play",
-    "web",
+    *("match", "ladder", "tournament", "tune", "analyze"),
+    *("gtp", "uci", "usi", "analysis", "play", "web"),
 )
 """Commands that load players, whose programs take minutes to compile. (Others keep programs
 themselves, or measure how long compiling takes.)"""

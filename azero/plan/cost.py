@@ -24,17 +24,8 @@ _PRECISE_PASSES = 6
 """Multiplications of bf16 parts that make one float32 product at the highest precision (XLA:
 bf16_6x)."""
 _FREE = {
-    "parameter",
-    "constant",
-    "tuple",
-    "get-tuple-element",
-    "bitcast",
-    "after-all",
-    "partition-id",
-    "replica-id",
-    "opt-barrier",
-    "domain",
-    "get-dimension-size",
+    *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all"),
+    *("partition-id", "replica-id", "opt-barrier", "domain", "get-dimension-size"),
 }
 """Instructions without memory traffic."""
 _ALLOCATION = 'custom_call_target="AllocateBuffer"'

@@ -71,15 +71,8 @@ CHARTS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
 """Charts by title: keys of a metrics row and their labels. Other keys get their own charts, further
 down."""
 COUNTERS = (
-    "iteration",
-    "time",
-    "games",
-    "positions",
-    "steps",
-    "window_games",
-    "window_positions",
-    "pool",
-    "opponent",
+    *("iteration", "time", "games", "positions", "steps"),
+    *("window_games", "window_positions", "pool", "opponent"),
 )
 """Counts: the first ones are shown as numbers; none is plotted."""
 OPENING_CHARTS = {

@@ -43,28 +43,12 @@ _FLAGS = {
     "includePVVisits": "includes_line_visits",
 }
 """Boolean fields, and what a `Query` calls them."""
-_KNOWN = frozenset(
-    [
-        "id",
-        "moves",
-        "initialStones",
-        "initialPlayer",
-        "rules",
-        "komi",
-        "whiteHandicapBonus",
-        "boardXSize",
-        "boardYSize",
-        "analyzeTurns",
-        "maxVisits",
-        "analysisPVLen",
-        "reportDuringSearchEvery",
-        "allowMoves",
-        "avoidMoves",
-        "overrideSettings",
-        "priority",
-        "priorities",
-    ]
-) | frozenset(_FLAGS)
+_KNOWN = {
+    *("id", "moves", "initialStones", "initialPlayer", "rules", "komi", "whiteHandicapBonus"),
+    *("boardXSize", "boardYSize", "analyzeTurns", "maxVisits", "analysisPVLen"),
+    *("reportDuringSearchEvery", "allowMoves", "avoidMoves", "overrideSettings"),
+    *("priority", "priorities", *_FLAGS),
+}
 LARGEST_KOMI = 150.0
 """Points, as in KataGo."""
 LARGEST_PRIORITY = 2**62 - 1
