@@ -76,7 +76,7 @@ def report(workdir: Positional[Path], plot: Path | None = None, out: Path | None
       plot: instead of the page: an image file (.png, .svg, .pdf) of the main curves.
       out: file of the page, or the directory of its report.html; default the run's directory.
     """
-    from azero.report.curves import save_curves
+    from azero.report.live import save_curves
     from azero.report.page import write_report
     from azero.report.stages import STAGES_FILE, save_stage_charts, write_stages_report
 

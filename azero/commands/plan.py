@@ -27,8 +27,14 @@ from azero.experiment import Experiment, load
 from azero.plan.compiled import DoesNotFit, ProgramCost, device_rates, program_costs, usable_bytes
 from azero.plan.fitting import fit
 from azero.plan.hlo import COLLECTIVES
-from azero.plan.profile import Profile, profile
-from azero.plan.profile_report import format_time, profile_json, profile_tables, save_picture
+from azero.plan.profile import (
+    Profile,
+    format_time,
+    profile,
+    profile_json,
+    profile_tables,
+    save_picture,
+)
 from azero.plan.programs import PlannedPrograms, topology_mesh
 from azero.plan.run_cost import RunCost, run_cost
 from azero.settings import Config

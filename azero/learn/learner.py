@@ -21,8 +21,15 @@ from jax.sharding import Mesh
 
 from azero.data.sample import Batch, Samples
 from azero.games.game import Game
-from azero.learn.auxiliary_losses import auxiliary_losses, check_heads, weighted_sum
-from azero.learn.losses import Losses, batch_losses, outcome_target, reinforce_losses
+from azero.learn.losses import (
+    Losses,
+    auxiliary_losses,
+    batch_losses,
+    check_heads,
+    outcome_target,
+    reinforce_losses,
+    weighted_sum,
+)
 from azero.learn.metrics import Metrics, step_metrics
 from azero.learn.optimiser import make_optimiser, make_penalty, make_schedule
 from azero.learn.settings import LearnerConfig

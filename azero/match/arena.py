@@ -5,8 +5,7 @@ from collections.abc import Hashable, Sequence
 
 from azero.data.rows import Row
 from azero.match.elo import PairResult, Rating, fit_elo
-from azero.match.paired import group_games
-from azero.match.score import MatchResult, Tally
+from azero.match.score import MatchResult, Tally, group_games
 
 EVALUATION = "evaluation"
 """The kind of a row that holds a match between two checkpoints."""

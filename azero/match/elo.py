@@ -27,8 +27,7 @@ from typing import Literal
 
 import numpy as np
 
-from azero.match.paired import student_quantile
-from azero.match.score import NORMAL_95
+from azero.match.score import NORMAL_95, student_quantile
 
 Draws = Literal["davidson", "half"]
 ELO_SCALE = math.log(10) / 400
@@ -304,7 +303,7 @@ def _widths(
     """Return by how much dependent games widen the intervals of the parameters, float64[F], the
     first of which are the ratings of the players `free`.
 
-    As in `azero.match.paired`: the variance between groups over that of independent games, both
+    As in `azero.match.score`: the variance between groups over that of independent games, both
     with one more group of independent games, and Student's quantile for the number of a player's
     groups. The games of a player with a single group count as one game.
     """

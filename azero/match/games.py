@@ -11,8 +11,7 @@ from typing import Any
 from azero.console.tables import count_of
 from azero.data.rows import Row
 from azero.games.go.text import format_score
-from azero.match.paired import PairedScore, group_games, paired_score
-from azero.match.score import MatchResult, Tally
+from azero.match.score import MatchResult, PairedScore, Tally, group_games, paired_score
 from azero.players.player import ILLEGAL, Decision
 
 

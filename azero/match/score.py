@@ -1,10 +1,10 @@
-"""The result of a match in numbers: wins, draws and losses by colour, and the score's confidence
-interval."""
+"""The result of a match in numbers: wins, draws and losses by colour, the score's confidence
+interval, also where games depend on each other, and AlphaGo Zero's gate."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,3 +89,95 @@ class MatchResult:
             f"moving first {first.wins}-{first.draws}-{first.losses}, second "
             f"{second.wins}-{second.draws}-{second.losses}"
         )
+
+
+def passes_gate(result: MatchResult, win_rate: float = 0.55) -> bool:
+    """Return whether the new player (player A of the match) replaces the best one.
+
+    AlphaGo Zero (methods, 'Evaluator') asks for more than 55% of 400 games. Draws, which its komi
+    excludes, count as half; exactly `win_rate` is not enough, and neither is a match without
+    games.
+
+    Raises:
+      ValueError: `win_rate` does not lie in [0, 1).
+    """
+    if not 0.0 <= win_rate < 1.0:
+        raise ValueError(f"the gate's win rate must be in [0, 1), not {win_rate}")
+    total = result.total
+    # In whole numbers, so that 220 of 400 games is exactly 55%, whatever the rounding: 2 wins +
+    # draws > 2 games x rate.
+    return (
+        total.games > 0
+        and (2 * total.wins + total.draws) - 2 * total.games * win_rate > 1e-9 * total.games
+    )
+
+
+@dataclass(frozen=True)
+class PairedScore:
+    """The score of one player with its confidence interval."""
+
+    score: float
+    """Share of the points, draws as half."""
+    low: float
+    """95% interval with `high`."""
+    high: float
+    games: int
+    groups: int
+    """Number of independent groups of games."""
+
+
+def paired_score(rewards: Sequence[float], keys: Sequence[Sequence[Hashable]]) -> PairedScore:
+    """Return the score with an interval that counts groups of games, not games.
+
+    Games of a pair are not independent: where moving first wins, one colour each makes the score
+    more certain than the number of games suggests; where one opening is played over and over, less
+    certain. The variance of the score is that between the groups (cluster-robust), with one more
+    group that has the variance of independent games, so that a few equal groups do not look
+    certain. The interval is Wilson's for as many independent games as would have this variance,
+    with Student's quantile for the number of groups.
+
+    Args:
+      rewards: +1, 0 or -1 of each game, at least one.
+      keys: of each game, what it shares with others (its opening, its moves): games with the same
+        key are in one group.
+    """
+    points = [(reward + 1) / 2 for reward in rewards]
+    games = len(points)
+    score = sum(points) / games
+    groups = group_games(keys)
+    count = len(groups)
+    if count < 2:
+        return PairedScore(score, 0.0, 1.0, games, count)
+    together = sum(sum(points[index] - score for index in group) ** 2 for group in groups)
+    apart = sum((point - score) ** 2 for point in points)
+    softened = (sum(points) + 1) / (games + 2)
+    another = softened * (1 - softened) * games / count
+    effective = max(1.0, games * (apart + another) / (together + another))
+    low, high = wilson_interval(score, round(effective), student_quantile(count - 1))
+    return PairedScore(score, low, high, games, count)
+
+
+def group_games(keys: Sequence[Sequence[Hashable]]) -> list[list[int]]:
+    """Return the indices of the games by group, from the keys of `paired_score`."""
+    parent = list(range(len(keys)))
+
+    def root(index: int) -> int:
+        while parent[index] != index:
+            parent[index] = index = parent[parent[index]]
+        return index
+
+    first: dict[Hashable, int] = {}
+    for index, shared in enumerate(keys):
+        for key in shared:
+            parent[root(index)] = root(first.setdefault(key, index))
+    groups: dict[int, list[int]] = {}
+    for index in range(len(keys)):
+        groups.setdefault(root(index), []).append(index)
+    return list(groups.values())
+
+
+def student_quantile(freedom: float) -> float:
+    """Return the two-sided 95% quantile of Student's t with `freedom` degrees of freedom."""
+    from scipy.special import stdtrit  # 0.1 s
+
+    return float(stdtrit(freedom, 0.975))

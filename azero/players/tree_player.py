@@ -17,10 +17,9 @@ from azero.games.game import Game, VariablePlanes
 from azero.games.go.rules import Go
 from azero.players.clock import Clock
 from azero.players.head_estimates import Heads, draws_estimator
-from azero.players.play_style import PlayStyle
+from azero.players.play_style import PlayStyle, describe_moves, is_most_visited_best, order_moves
 from azero.players.player import RESIGN, Decision, Move, Position
 from azero.players.points import PointsEstimate, points_estimator
-from azero.players.root_moves import describe_moves, is_most_visited_best, order_moves
 from azero.players.thinking import (
     Analysis,
     Limits,

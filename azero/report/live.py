@@ -1,4 +1,4 @@
-"""A short summary of a run in progress, for a notebook."""
+"""A short summary of a run in progress, for a notebook, and its main curves as one image."""
 
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from azero.report.page import (
     status,
     summary_numbers,
 )
+from azero.report.plots import Chart, save_charts
 from azero.report.templates import load_template
 
 CHARTS = (
@@ -21,6 +22,9 @@ CHARTS = (
     "Positions per second",
 )
 """Charts of `azero.report.page` that show first whether a run learns."""
+SHOWN = ("Policy loss", "Value loss", "Moves per game")
+"""Charts of the report that the image shows next to the checkpoints' Elo, if the run has data for
+them."""
 
 
 def live_view(workdir: Path) -> str:
@@ -40,3 +44,18 @@ def live_view(workdir: Path) -> str:
         charts=draw_charts({**elo_series(data.events), **chart_series(data.metrics, CHARTS)}),
         sample=sample_view(0, iteration, games[0]) if games else None,
     )
+
+
+def save_curves(workdir: Path, path: Path) -> None:
+    """Save the main curves of the run in `workdir` as an image; the suffix of `path` determines the
+    format.
+
+    Raises:
+      ValueError: there is no such run, it has no numbers yet, a file of it is damaged, or the image
+        cannot be written; the file is named.
+    """
+    data = load_run(workdir)
+    charts = {**elo_series(data.events), **chart_series(data.metrics, SHOWN)}
+    if not charts:
+        raise ValueError(f"{workdir} has no metrics to plot yet")
+    save_charts(path, [Chart(title, series) for title, series in charts.items()])

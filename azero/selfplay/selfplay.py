@@ -6,7 +6,7 @@ collectives (AGZ methods, 'Self-play').
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,9 +16,8 @@ from jax.sharding import Mesh, PartitionSpec
 from azero import mesh as mesh_lib
 from azero.games.game import Game
 from azero.search.batched.reuse import NewTreesFn
-from azero.search.search import PreviousSearch, SearchFn
+from azero.search.search import PreviousSearch, SearchFn, SearchOutput
 from azero.selfplay.carry import Carry, first_games
-from azero.selfplay.chunks import continued_in_chunks, in_chunks
 from azero.selfplay.move import Searches, play_move
 from azero.selfplay.settings import SelfplayConfig
 from azero.selfplay.starts import check_archive
@@ -167,3 +166,52 @@ def to_host(step: Step[Array]) -> Step[HostArray]:
         return np.concatenate([np.asarray(shards[start].data) for start in sorted(shards)], axis=1)
 
     return Step(*map(local, step))
+
+
+def in_chunks(search: SearchFn, size: int | None) -> SearchFn:
+    """Return a search of the same positions, `size` at a time, that keeps no tree: trees take more
+    memory than anything else in a run."""
+
+    def run(params: PyTree, key: Array, roots: PyTree) -> SearchOutput:
+        count = jax.tree.leaves(roots)[0].shape[0]
+        if size is None or size >= count:
+            return search(params, key, roots)._replace(tree=None)
+
+        def chunk(inputs: tuple[Array, PyTree]) -> SearchOutput:
+            return search(params, *inputs)._replace(tree=None)
+
+        parts = jax.tree.map(lambda leaf: leaf.reshape(-1, size, *leaf.shape[1:]), roots)
+        output = jax.lax.map(chunk, (jax.random.split(key, count // size), parts))
+        return jax.tree.map(lambda leaf: leaf.reshape(count, *leaf.shape[2:]), output)
+
+    return run
+
+
+def continued_in_chunks(search: SearchFn, size: int | None) -> SearchFn:
+    """Return a search of the same positions, `size` at a time, that continues the trees of the
+    previous search: trees [C, ...] for C chunks, updated in place."""
+
+    def run(params: PyTree, key: Array, roots: PyTree, kept: PreviousSearch) -> SearchOutput:
+        chunks = jax.tree.leaves(kept.tree)[0].shape[0]
+
+        def chunk(trees: PyTree, inputs: tuple[Array, Array, PyTree, Array]) -> Any:
+            i, key, roots, moves = inputs
+            tree = jax.tree.map(lambda leaf: jax.lax.dynamic_index_in_dim(leaf, i, 0, False), trees)
+            output = search(params, key, roots, PreviousSearch(tree, moves))
+            trees = jax.tree.map(
+                lambda leaf, new: jax.lax.dynamic_update_index_in_dim(leaf, new, i, 0),
+                trees,
+                output.tree,
+            )
+            return trees, output._replace(tree=None)
+
+        parts = jax.tree.map(
+            lambda leaf: leaf.reshape(chunks, -1, *leaf.shape[1:]), (roots, kept.moves)
+        )
+        keys = key[None] if chunks == 1 else jax.random.split(key, chunks)
+        numbers = jnp.arange(chunks, dtype=jnp.int32)
+        trees, outputs = jax.lax.scan(chunk, kept.tree, (numbers, keys, *parts))
+        joined: SearchOutput = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), outputs)
+        return joined._replace(tree=trees)
+
+    return run

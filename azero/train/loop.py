@@ -34,8 +34,7 @@ from azero.games.go.rules import Go
 from azero.games.positions import read_positions
 from azero.learn.learner import TrainState, make_learner, place_samples
 from azero.learn.metrics import StepMetrics
-from azero.match.gate import passes_gate
-from azero.match.score import MatchResult
+from azero.match.score import MatchResult, passes_gate
 from azero.selfplay.carry import Carry
 from azero.selfplay.resignation import (
     NEVER,

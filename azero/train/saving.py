@@ -23,7 +23,7 @@ from azero.checkpoint.exported import exported_path
 from azero.checkpoint.store import list_iterations, root_directory, steps_directory
 from azero.console.tables import format_bytes, format_duration, make_table
 from azero.console.terminal import make_console
-from azero.data.division import deal_shards, forget_processes
+from azero.data.manifest import deal_shards, forget_processes
 from azero.data.rows import write_atomically
 from azero.data.run_files import CONFIG, FIRST_NETWORK, METRICS, SOURCE, check_run
 from azero.data.shard import ShardName, list_shards

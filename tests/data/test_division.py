@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from azero.data.division import deal_shards, forget_processes
+from azero.data.manifest import deal_shards, forget_processes
 from azero.data.replay import Replay
 from azero.data.settings import ReplayConfig
 from azero.selfplay.trajectory import Assembler, Games, Step

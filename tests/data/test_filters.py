@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from azero.data.records.filters import Filters, Fractions, parse_rank
-from azero.data.records.identity import game_key
+from azero.data.records.go_records import game_key
 from azero.games.go.sgf import GameRecord, parse_games
 from azero.games.go.sgf_write import format_game
 

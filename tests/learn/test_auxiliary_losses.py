@@ -12,16 +12,16 @@ import pytest
 from scipy.special import log_softmax, softmax
 
 from azero.data.sample import AuxiliaryTargets, Batch
-from azero.learn.auxiliary_losses import (
+from azero.learn.learner import Learner, make_learner, prediction_loss
+from azero.learn.losses import (
     moves_left_loss,
+    outcome_target,
     ownership_loss,
     reply_loss,
     score_loss,
     short_value_loss,
     soft_policy_loss,
 )
-from azero.learn.learner import Learner, make_learner, prediction_loss
-from azero.learn.losses import outcome_target
 from azero.learn.settings import LearnerConfig
 from azero.mesh import make_mesh
 from azero.networks.network import Outputs

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from azero.match.gate import passes_gate
-from azero.match.score import MatchResult, Tally
+from azero.match.score import MatchResult, Tally, passes_gate
 from azero.selfplay.resignation import HIGHEST, NEVER, ResignCalibration, lowest_points
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from azero.match.elo import expected_score
-from azero.match.paired import paired_score, student_quantile
+from azero.match.score import paired_score, student_quantile
 from azero.match.sprt import BOUND, Sprt
 
 

@@ -13,9 +13,8 @@ from rich.console import Console
 from azero.match.elo import expected_score
 from azero.match.games import MatchGame, MatchSummary
 from azero.match.matches import AbsentPlayerError
-from azero.match.paired import paired_score
 from azero.match.request import MatchRequest
-from azero.match.score import MatchResult, Tally
+from azero.match.score import MatchResult, Tally, paired_score
 from azero.match.sides import Side
 from azero.match.tuning.request import TuneRequest
 from azero.match.tuning.tuner import tune

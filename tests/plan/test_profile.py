@@ -13,8 +13,15 @@ from azero.mesh import replicated
 from azero.plan.compiled import compile_program, device_rates
 from azero.plan.cost import ASSUMED_TURNS, Rates, module_cost
 from azero.plan.hlo import Module, SourceLine, parse
-from azero.plan.profile import CONVOLUTIONS, COPIES, OTHER, Line, profile
-from azero.plan.profile_report import profile_json, profile_tables
+from azero.plan.profile import (
+    CONVOLUTIONS,
+    COPIES,
+    OTHER,
+    Line,
+    profile,
+    profile_json,
+    profile_tables,
+)
 from azero.plan.programs import topology_mesh
 
 needs_compiler = pytest.mark.skipif(

@@ -6,7 +6,7 @@ import pytest
 
 from azero.match.arena import evaluation_row
 from azero.match.score import MatchResult, Tally
-from azero.report.curves import save_curves
+from azero.report.live import save_curves
 from azero.report.metrics import MetricsWriter
 
 

@@ -17,7 +17,7 @@ from tensorboardX import record_writer
 
 from azero.data.rows import read_rows, write_atomically
 from azero.data.run_files import StoredGame, describe_machine, load_run, write_run, write_samples
-from azero.learn.auxiliary_losses import LOSSES
+from azero.learn.losses import LOSSES
 from azero.report.metrics import MetricsWriter
 from azero.report.page import CHARTS, COUNTERS
 from azero.report.schema import EVENTS, METRICS

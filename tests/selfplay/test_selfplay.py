@@ -16,9 +16,8 @@ from azero.search.batched.reuse import make_new_trees
 from azero.search.leaf import uniform_leaf
 from azero.search.search import SearchOutput
 from azero.search.settings import PuctConfig
-from azero.selfplay.chunks import in_chunks
 from azero.selfplay.resignation import ResignCalibration, lowest_points_of_games
-from azero.selfplay.selfplay import make_selfplay, to_host
+from azero.selfplay.selfplay import in_chunks, make_selfplay, to_host
 from azero.selfplay.settings import SelfplayConfig
 from azero.selfplay.targets import MAX_ACTIONS, countable, dense_policy, policy_room, policy_words
 from azero.selfplay.trajectory import Assembler

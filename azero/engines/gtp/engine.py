@@ -1,5 +1,5 @@
 """The Go Text Protocol, version 2 (Farnebäck's draft 2): lines in, answers out. The commands are in
-`analysis`, `board`, `play` and `rules`."""
+`analysis`, `board` and `play`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from azero.engines.background import (
 from azero.engines.gtp import analysis as gtp_analysis
 from azero.engines.gtp import board as gtp_board
 from azero.engines.gtp import play as gtp_play
-from azero.engines.gtp import rules as gtp_rules
 from azero.engines.gtp.command import Call, Command, CommandError, Reply
 from azero.engines.limits import Settings
 from azero.engines.lines import InputLine, LineReader, LineWriter
@@ -55,7 +54,6 @@ class GtpEngine(ServedGame["GoGame"]):
         self._commands: dict[str, Command] = {
             **gtp_board.COMMANDS,
             **gtp_play.COMMANDS,
-            **gtp_rules.COMMANDS,
             **gtp_analysis.COMMANDS,
         }
 

@@ -1,5 +1,5 @@
-"""The fields of a query of KataGo's analysis protocol, read and checked one by one. Every function
-raises QueryError where a field is missing or wrong."""
+"""The fields of a query of KataGo's analysis protocol, and of a request of the page, read and
+checked one by one. Every function raises QueryError where a field is missing or wrong."""
 
 import json
 from typing import Any
@@ -99,3 +99,29 @@ def boolean_of(fields: dict[str, Any], name: str) -> bool:
     if not isinstance(value, bool):
         raise QueryError(name, "Must be a boolean")
     return value
+
+
+def text_of(fields: dict[str, Any], name: str, most: int) -> str:
+    """Return the text in field `name`, of at most `most` characters."""
+    value = fields.get(name)
+    if not isinstance(value, str) or len(value) > most:
+        raise QueryError(name, f"Must be a text of at most {most} characters")
+    return value
+
+
+def optional_integer(fields: dict[str, Any], name: str, least: int, most: int) -> int | None:
+    """Return the integer in field `name`; None if it is missing."""
+    if fields.get(name) is None:
+        return None
+    return integer_of(fields, name, least, most)
+
+
+def optional_number(fields: dict[str, Any], name: str, least: float, most: float) -> float | None:
+    """Return the number in field `name`; None if it is missing."""
+    value = fields.get(name)
+    return None if value is None else number_of(value, name, least, most)
+
+
+def flag_of(fields: dict[str, Any], name: str) -> bool:
+    """Return the boolean in field `name`; False if it is missing."""
+    return name in fields and boolean_of(fields, name)

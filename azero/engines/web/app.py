@@ -23,9 +23,14 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from azero.engines.background import Background, StartError, importing
-from azero.engines.kata.fields import integer_of
+from azero.engines.kata.fields import (
+    flag_of,
+    integer_of,
+    optional_integer,
+    optional_number,
+    text_of,
+)
 from azero.engines.web.answers import HANDLERS, Events
-from azero.engines.web.fields import flag_of, optional_integer, optional_number, text_of
 from azero.engines.web.guard import Refusal
 from azero.engines.web.limits import WebLimits
 

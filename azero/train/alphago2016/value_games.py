@@ -18,7 +18,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
-from azero.data.records.policy_games import pack_decorrelated, pack_whole
+from azero.data.records.recorded import pack_decorrelated, pack_whole
 from azero.games.game import Game
 from azero.games.go.sensible import random_points
 from azero.players.alphago2016 import make_go

@@ -12,8 +12,7 @@ from azero.engines import serve
 from azero.engines.serve import human_rules, load_human_game, side_of
 from azero.engines.session import Session
 from azero.engines.source import Source
-from azero.engines.terminal.board import draw_board
-from azero.engines.terminal.terminal import Terminal
+from azero.engines.terminal.terminal import Terminal, draw_board
 from azero.games.go.settings import GoConfig
 from azero.games.go.sgf import parse_games
 from azero.games.minichess.settings import MinichessConfig

@@ -6,7 +6,7 @@ import pytest
 from tree_toys import nodes_below
 
 from azero.games.table import make
-from azero.players.root_moves import is_most_visited_best
+from azero.players.play_style import is_most_visited_best
 from azero.search.leaf import ignore_symmetry, uniform_leaf
 from azero.search.single.compiled import add_edge
 from azero.search.single.mixed import MixedEvaluator, MixSettings, make_ask

@@ -16,7 +16,7 @@ from azero.config import load_overlay
 from azero.data.records.dataset import Dataset
 from azero.data.records.filters import SPLITS, Filters, Fractions
 from azero.data.records.importing import run_import
-from azero.data.records.policy_games import pack_whole
+from azero.data.records.recorded import pack_whole
 from azero.data.records.requests import ImportRequest
 from azero.distributed import EXIT_INTERRUPTED
 from azero.experiment import OF_STAGES

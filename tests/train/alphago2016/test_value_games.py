@@ -8,7 +8,7 @@ import pytest
 
 from azero.data.records.dataset import Dataset
 from azero.data.records.filters import Filters, Fractions
-from azero.data.records.policy_games import pack_decorrelated, pack_whole
+from azero.data.records.recorded import pack_decorrelated, pack_whole
 from azero.data.settings import ReplayConfig
 from azero.evaluate.accuracy import clustered_mean
 from azero.games.go.settings import GoConfig
