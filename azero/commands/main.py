@@ -19,8 +19,7 @@ from azero.cloud.requests import (
     SetupRequest,
     WatchRequest,
 )
-from azero.commands.engines import Player, analysis, gtp, play, uci, usi
-from azero.commands.web import web
+from azero.commands.engines import Player, analysis, gtp, play, uci, usi, web
 from azero.compilation_cache import use_compilation_cache
 from azero.config import check_range, check_words
 from azero.console.standard_output import end_with_reader

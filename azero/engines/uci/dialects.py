@@ -1,10 +1,91 @@
-"""The differences between UCI and USI: names, options, units."""
+"""The options of a UCI or USI engine, and what else differs between the protocols: names, units."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from azero.engines.uci.options import MULTI_PV, RESIGN_VALUE, SHOW_WDL, THREADS, Option
 from azero.players.thinking import chess_centipawns, shogi_centipawns
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: an integer within bounds or, without bounds, a switch."""
+
+    name: str
+    default: int
+    bounds: tuple[int, int] | None = None
+
+    def describe(self) -> str:
+        """Return the line that declares it."""
+        if self.bounds is None:
+            kind, values = "check", f"default {'true' if self.default else 'false'}"
+        else:
+            kind, (low, high) = "spin", self.bounds
+            values = f"default {self.default} min {low} max {high}"
+        return f"option name {self.name} type {kind} {values}"
+
+    def parse(self, text: str) -> int:
+        """Return the value that `text` means.
+
+        Raises:
+          ValueError: it is not allowed; the allowed values are named.
+        """
+        if self.bounds is None:
+            if text.lower() not in ("true", "false"):
+                raise ValueError(f"{self.name} is true or false, not {text[:20]!r}")
+            return int(text.lower() == "true")
+        low, high = self.bounds
+        if re.fullmatch(r"-?[0-9]{1,9}", text) is None or not low <= int(text) <= high:
+            raise ValueError(
+                f"{self.name} is a whole number from {low} to {high}, not {text[:20]!r}"
+            )
+        return int(text)
+
+
+MULTI_PV = Option("MultiPV", 1, (1, 500))
+THREADS = Option("Threads", 1, (1, 1024))
+"""Accepted because some GUIs always set it; the network uses the cores that XLA gives it."""
+SHOW_WDL = Option("UCI_ShowWDL", 0)
+"""Offered with a network that has outputs for loss, draw and win."""
+RESIGN_VALUE = Option("ResignValue", 99_999, (0, 99_999))
+"""Deficit in centipawns at which the engine resigns (the name and the default, never, are
+YaneuraOu's)."""
+
+
+class UciOptions:
+    """The options of one engine and their values."""
+
+    def __init__(self, options: Sequence[Option]) -> None:
+        self._options = {option.name.lower(): option for option in options}
+        self._values = {name: option.default for name, option in self._options.items()}
+
+    def __getitem__(self, option: Option) -> int:
+        """Return the value of an option; its default where the engine does not offer it."""
+        return self._values.get(option.name.lower(), option.default)
+
+    def describe(self) -> list[str]:
+        """Return the lines that declare the options."""
+        return [option.describe() for option in self._options.values()]
+
+    def set(self, words: Sequence[str]) -> None:
+        """Carry out the arguments of setoption, "name NAME value VALUE"; names may have blanks, and
+        upper and lower case are equal.
+
+        Raises:
+          ValueError: there is no such option, or the value is not one of its own.
+        """
+        rest = list(words)
+        if rest[:1] != ["name"] or "value" not in rest:
+            raise ValueError("setoption takes: name NAME value VALUE")
+        cut = rest.index("value")
+        name, value = " ".join(rest[1:cut]), " ".join(rest[cut + 1 :])
+        option = self._options.get(name.lower())
+        if option is None:
+            raise ValueError(
+                f"there is no option {name[:40]!r}; the options are "
+                f"{', '.join(known.name for known in self._options.values())}"
+            )
+        self._values[name.lower()] = option.parse(value)
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,8 @@ from azero.engines.background import (
 )
 from azero.engines.lines import InputLine, LineReader, LineWriter
 from azero.engines.moves import best_action
-from azero.engines.uci.dialects import Dialect
+from azero.engines.uci.dialects import MULTI_PV, RESIGN_VALUE, SHOW_WDL, Dialect, UciOptions
 from azero.engines.uci.info import format_info, win_draw_loss
-from azero.engines.uci.options import MULTI_PV, RESIGN_VALUE, SHOW_WDL, UciOptions
 from azero.engines.uci.search import SearchControl
 from azero.players.thinking import Analysis, Limits, MoveInfo, Restriction, ThinkOptions
 from azero.players.uci_go import START, GoRequest, parse_go

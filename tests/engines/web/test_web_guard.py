@@ -17,7 +17,7 @@ import httpx
 import pytest
 from web_server import GO5, Visitor, running
 
-from azero.commands.web import web
+from azero.commands.engines import web
 from azero.engines.web import serve as serving
 from azero.engines.web.limits import WebLimits
 
