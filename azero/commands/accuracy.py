@@ -168,7 +168,4 @@ def _print_tables(
     if request.paper:
         console.print(prediction_table({name: rows[0] for name, rows in results.items()}))
     left_out = "".join(f"; {count} left out: {reason}" for reason, count in tally.left_out.items())
-    console.print(
-        f"{count_of(tally.read, 'game')} in {request.games}{left_out}",
-        soft_wrap=True,
-    )
+    console.print(f"{count_of(tally.read, 'game')} in {request.games}{left_out}", soft_wrap=True)

@@ -14,12 +14,7 @@ from azero.data.rows import Row
 from azero.report.metrics import MetricsWriter
 from azero.settings import Config
 from azero.train.events import LearnedFromRecords, SupervisedEvent, Validated
-from azero.train.saving import (
-    keep_first_network,
-    restore_learner,
-    save_learner,
-    with_first_network,
-)
+from azero.train.saving import keep_first_network, restore_learner, save_learner, with_first_network
 from azero.train.stage import Stage, report_accuracy
 from azero.train.supervised import COUNTS, Supervised, SupervisedState
 

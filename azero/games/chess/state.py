@@ -136,10 +136,7 @@ class ChessGame(WithHistory):
 @functools.cache
 def _compiled(game: type[ChessGame]) -> tuple[Callable[..., Surveyed], Callable[..., Array]]:
     """Return the position after a move, and the legal moves, of one state."""
-    return (
-        jax.jit(batch_native(_advance_batch, game)),
-        jax.jit(batch_native(_mask_batch, game)),
-    )
+    return (jax.jit(batch_native(_advance_batch, game)), jax.jit(batch_native(_mask_batch, game)))
 
 
 def _advance_batch(

@@ -89,8 +89,7 @@ def _parse_fields(fields: list[str]) -> ParsedSfen:
         raise ValueError(f"the move number is one from 0 to {MAX_MOVE_NUMBER}, not {number_text!r}")
     white = word(0xFFFFFFFF if side == "w" else 0)
     frame = pack_frame(
-        _black_view(pieces, hands),
-        ShogiFacts(word(0), word(0), word(max(1, int(number_text)) - 1)),
+        _black_view(pieces, hands), ShogiFacts(word(0), word(0), word(max(1, int(number_text)) - 1))
     )
     frame[-1] = frame[-1] | (white & np.uint32(8))
     return ParsedSfen(frame, white)

@@ -238,8 +238,7 @@ class StageInfo(NamedTuple):
 
 STAGES = {
     "rollout": StageInfo(
-        "Rollout policy: a linear softmax over patterns learns from the records",
-        records=("train",),
+        "Rollout policy: a linear softmax over patterns learns from the records", records=("train",)
     ),
     "tree": StageInfo("Tree policy: the same with more patterns", records=("train",)),
     "policy": StageInfo("Policy network: learns the moves of the records", records=("train",)),

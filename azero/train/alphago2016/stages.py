@@ -29,12 +29,7 @@ from azero.report.paper import Comparison, claim
 from azero.report.plots import Chart
 from azero.selfplay.trajectory import select_games
 from azero.settings import Config
-from azero.train.alphago2016.config import (
-    AlphaGoConfig,
-    ValueDataConfig,
-    stage_config,
-    stage_seed,
-)
+from azero.train.alphago2016.config import AlphaGoConfig, ValueDataConfig, stage_config, stage_seed
 from azero.train.alphago2016.reinforce_run import make_reinforce_stage
 from azero.train.alphago2016.value_games import MadeShard, SelfPlayer, ValueGames
 from azero.train.driver import run_stage
