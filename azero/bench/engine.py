@@ -1,10 +1,9 @@
 """Speed of one tree for one game: `azero bench engine`. A match measures the strength that batches
 cost (docs/engines.md)."""
 
-import functools
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -21,7 +20,7 @@ from azero.games.game import Game
 from azero.games.go.settings import GoConfig
 from azero.interop.onnx_file import Backend, OnnxNetwork, write_onnx
 from azero.networks.make import resolve
-from azero.networks.settings import NetworkConfig, ResNetConfig
+from azero.networks.settings import ResNetConfig
 from azero.players.player import Position
 from azero.players.thinking import Limits
 from azero.players.tree_player import TreePlayer
@@ -92,36 +91,41 @@ class EngineArguments:
     """Gather the next batch while the last one is evaluated."""
 
 
-def run(
-    network_config: NetworkConfig,
-    size: int,
-    batches: tuple[int, ...],
-    visits: int,
-    against: str | None = None,
-    stand_in: bool = False,
-    overlaps: bool = False,
-) -> list[EngineResult]:
-    """Time searches of `visits` visits from one position, a fresh tree for every batch size; the
-    weights are random. For `against` and `stand_in` see `EngineArguments`."""
-    config = Config(GoConfig(size=(size,)), network_config)
+def run(arguments: EngineArguments) -> list[EngineResult]:
+    """Time searches from one position, a fresh tree for every batch size; the weights are
+    random."""
+    config = Config(GoConfig(size=(arguments.size,)), network_of(arguments))
     game = config.game.build()
-    network = network_config.build(game)
+    network = config.network.build(game)
     variables = jax.jit(network.init)(jax.random.key(0))
     leaf, params = symmetry_network_leaf(game, network.infer), jax.jit(network.fold)(variables)
     outside = None
-    if against is not None:
-        backend = BACKENDS[against]
-        outside = _onnx_network(variables, config, backend)
+    if arguments.against is not None:
+        outside = _onnx_network(variables, config, BACKENDS[arguments.against])
         leaf, params = outside_leaf(game), ()
-    leaf = ignore_symmetry(drawing_leaf(game)) if stand_in else with_drawn_policies(game, leaf)
+    if arguments.stand_in:
+        leaf = ignore_symmetry(drawing_leaf(game))
+    else:
+        leaf = with_drawn_policies(game, leaf)
     position = random_opening(game)
     results = []
-    for batch in batches:
-        settings = TreeSettings(batch=batch, cache_size=0, overlaps=overlaps)
+    for batch in arguments.batches:
+        settings = TreeSettings(batch=batch, cache_size=0, overlaps=arguments.overlaps)
         evaluator = settings.make_evaluator(game, leaf, params, network=outside)
         player = TreePlayer(game, evaluator, settings=settings)
-        results.append(measure(player, evaluator, batch, position, visits))
+        results.append(measure(player, evaluator, batch, position, arguments.visits))
     return results
+
+
+def network_of(arguments: EngineArguments) -> ResNetConfig:
+    """Return the settings of the network, with the convolution for this kind of machine."""
+    return resolve(
+        ResNetConfig(
+            blocks=arguments.blocks,
+            filters=arguments.filters,
+            convolution=arguments.convolution,
+        )
+    )
 
 
 def _onnx_network(variables: PyTree, config: Config, backend: Backend) -> OnnxNetwork:
@@ -207,20 +211,16 @@ def main(arguments: list[str]) -> None:
             f"azero bench engine compares with {' and '.join(BACKENDS)}, not {chosen.against!r}"
         )
     check_range(chosen, "--", "size blocks filters batches visits", 1)
-    network = resolve(
-        ResNetConfig(blocks=chosen.blocks, filters=chosen.filters, convolution=chosen.convolution)
-    )
-    console = make_console()
+    console, network = make_console(), network_of(chosen)
     shape = f"{chosen.size}x{chosen.size}, {chosen.blocks} blocks of {chosen.filters} filters"
     how = f"{network.convolution} {network.inference_dtype}"
     if chosen.stand_in:
         shape, how = f"{chosen.size}x{chosen.size}, no network", "policies and values are drawn"
     devices = f"{jax.device_count()} {jax.default_backend()} devices"
-    time_searches = functools.partial(run, network, chosen.size, chosen.batches, chosen.visits)
-    results = time_searches(stand_in=chosen.stand_in, overlaps=chosen.overlaps)
+    results = run(replace(chosen, against=None))
     console.print(results_table(results, f"{shape} ({how}), {chosen.visits} visits, {devices}", 0))
     if chosen.against is not None:
-        results = time_searches(chosen.against)
+        results = run(replace(chosen, stand_in=False, overlaps=False))
         console.print(
             results_table(
                 results, f"{shape} ({BACKENDS[chosen.against]}, CPU), {chosen.visits} visits", 0

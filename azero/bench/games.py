@@ -1,15 +1,15 @@
 """Speed of the rules: random play with the legal mask at every step and automatic restart, compared
 with other engines in the same run."""
 
-import argparse
 import functools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
+import tyro
 
 from azero.config import check_range
 from azero.console.tables import make_table
@@ -299,21 +299,20 @@ def _print(rows: list[dict[str, Any]], against: str | None) -> None:
     make_console().print(table)
 
 
+@dataclass(frozen=True)
+class GamesArguments:
+    """Time the rules of games in random play."""
+
+    against: Literal["pgx"] | None = None
+    """Another engine, measured in the same run."""
+    game: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Only this game; may be given several times."""
+    seconds: float = 5.0
+    """Seconds of measuring for every line."""
+
+
 def main(arguments: list[str]) -> None:
-    """Run the benchmark from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--against", choices=["pgx"], help="another engine, measured in the same run"
-    )
-    parser.add_argument(
-        "--game",
-        choices=list(CONTESTS),
-        action="append",
-        help="only this game; may be given several times",
-    )
-    parser.add_argument(
-        "--seconds", type=float, default=5.0, help="seconds of measuring for every line"
-    )
-    options = parser.parse_args(arguments)
-    check_range(options, "--", "seconds", 0, above=True)
-    run(options.against, options.game or tuple(CONTESTS), options.seconds)
+    """Print the table of `run`; `--help` lists the arguments."""
+    chosen = tyro.cli(GamesArguments, args=arguments)
+    check_range(chosen, "--", "seconds", 0, above=True)
+    run(chosen.against, chosen.game or tuple(CONTESTS), chosen.seconds)

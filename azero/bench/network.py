@@ -2,11 +2,10 @@
 network --against linen`.
 
 All rows split the batch over all devices. XLA computes a convolution on one core only, so `main`
-makes a device of every core of a CPU.
+makes a device of every core of a CPU, as self-play does.
 """
 
 import dataclasses
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from azero.console.terminal import make_console
 from azero.data.sample import Batch
 from azero.learn.learner import TrainState, make_learner
 from azero.learn.settings import LearnerConfig
-from azero.mesh import DATA_AXIS, batch_sharded, make_mesh, put, replicated
+from azero.mesh import DATA_AXIS, batch_sharded, make_mesh, put, replicated, split_cpu
 from azero.networks.make import has_bf16_units
 from azero.networks.network import Inputs, Network
 from azero.networks.settings import ResNetConfig
@@ -168,10 +167,8 @@ def time_train(config: ResNetConfig, mesh: Mesh, arguments: NetworkArguments) ->
 
 
 def main(arguments: list[str]) -> None:
-    """Print the table of `run`; `--help` lists the arguments. A CPU has as many devices as cores,
-    unless JAX_NUM_CPU_DEVICES says otherwise."""
-    if "JAX_NUM_CPU_DEVICES" not in os.environ:
-        jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
+    """Print the table of `run`; `--help` lists the arguments."""
+    split_cpu()
     chosen = tyro.cli(NetworkArguments, args=arguments)
     check_range(chosen, "--", "size blocks filters batch repeats", 1)
     results = run(chosen)

@@ -20,7 +20,6 @@ from azero import mesh as mesh_lib
 from azero.bench.settings import SettingName
 from azero.bench.timing import device_name
 from azero.console.terminal import make_console
-from azero.networks.settings import ResNetConfig
 
 Status = Literal["done", "skipped", "failed"]
 
@@ -225,7 +224,8 @@ def _games(quick: bool) -> list[Figure]:
 def _engine(quick: bool) -> list[Figure]:
     from azero.bench import engine
 
-    rows = engine.run(ResNetConfig(blocks=6, filters=96), 19, (8,) if quick else (1, 8, 32), 400)
+    batches = (8,) if quick else (1, 8, 32)
+    rows = engine.run(engine.EngineArguments(batches=batches, visits=400))
     return [
         Figure(
             f"one tree, 19x19, 6 blocks of 96, batch {row.batch}",
@@ -243,7 +243,9 @@ def _tree(size: int, quick: bool) -> Figure:
 
     batch, visits = 256, 20_000 if quick else 50_000
     (row,) = engine.run(
-        ResNetConfig(blocks=1, filters=8), size, (batch,), visits, stand_in=True, overlaps=True
+        engine.EngineArguments(
+            size=size, batches=(batch,), visits=visits, stand_in=True, overlaps=True
+        )
     )
     return Figure(
         f"one tree without a network, {size}x{size}, batch {batch}",

@@ -7,17 +7,18 @@ python -m azero.bench.rules rollouts [PATH...] --rollouts 10000
 python -m azero.bench.rules repetitions --size 9
 """
 
-import argparse
 import itertools
 import operator
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import tyro
+from tyro.conf import Positional
 
 from azero.bench.games import draw
 from azero.console.terminal import make_console
@@ -115,11 +116,12 @@ def compare_with_sgfmill(size: int, games: RandomGames, komi: float) -> int:
     return games.actions.size
 
 
-def check_random(num_moves: int, sizes: Iterable[int], seed: int = 0) -> Iterator[str]:
-    """Compare about `num_moves` random moves, spread over `sizes`, with sgfmill; yield a line for
-    every size."""
-    sizes = list(sizes)
-    plies = -(-num_moves // (len(sizes) * GAMES))
+def check_random(
+    moves: int = 1_000_000, sizes: tuple[int, ...] = tuple(range(2, 20)), seed: int = 0
+) -> Iterator[str]:
+    """Compare about `moves` random moves, spread over `sizes`, with sgfmill; yield a line for every
+    size."""
+    plies = -(-moves // (len(sizes) * GAMES))
     total = 0
     for size in sizes:
         game = Go(size=size, komi=0.5)
@@ -200,7 +202,7 @@ def compare_final_board(record: GameRecord, board: np.ndarray) -> bool:
     return [values[cell] for row in theirs.board for cell in row] == board.tolist()
 
 
-def check_records(paths: Iterable[Path]) -> Iterator[str]:
+def check_records(paths: Positional[tuple[Path, ...]]) -> Iterator[str]:
     """Replay every game of the files; yield a line for every violation and one for every file."""
     for path in paths:
         num_games = num_moves = num_clean = num_equal = 0
@@ -332,7 +334,9 @@ def _rollout_points(
     return rollouts.begin(Starts.of(states, game.num_points))().moves[:, 1:]
 
 
-def check_rollouts(paths: Sequence[Path], num_rollouts: int) -> Iterator[str]:
+def check_rollouts(
+    paths: Positional[tuple[Path, ...]] = (), rollouts: int = 10_000
+) -> Iterator[str]:
     """Play rollouts from positions after ko captures, of the games in files or, without any, of
     random games on boards of SIZES; yield a line for each board and file."""
     for path in paths:
@@ -348,12 +352,12 @@ def check_rollouts(paths: Sequence[Path], num_rollouts: int) -> Iterator[str]:
             games = [[action for _, action in record.moves] for record in group if record.moves]
             yield (
                 f"{path.name}, {size}x{size}: "
-                f"{_describe(compare_rollouts(size, games[:512], num_rollouts))}"
+                f"{_describe(compare_rollouts(size, games[:512], rollouts))}"
             )
     if not paths:
         for size in SIZES:
             games = random_games(size, GAMES, seed=0)
-            compared = compare_rollouts(size, games, -(-num_rollouts // len(SIZES)))
+            compared = compare_rollouts(size, games, -(-rollouts // len(SIZES)))
             yield f"random games, {size}x{size}: {_describe(compared)}"
 
 
@@ -374,12 +378,12 @@ def _describe(found: RolloutMoves) -> str:
     )
 
 
-def count_repetitions(size: int) -> str:
-    """Return a line that says how often the search's rule (eight boards) allows what the exact rule
+def count_repetitions(size: int = 9) -> Iterator[str]:
+    """Yield a line that says how often the search's rule (eight boards) allows what the exact rule
     forbids, in random play."""
     games = play_random(Go(size=size), num_games=128, num_moves=600, seed=0)
     weaker = games.num_weaker
-    return (
+    yield (
         f"{size}x{size}: in {int((weaker > 0).sum())} of {weaker.size} positions the search "
         f"may repeat an older one; "
         f"{int(weaker.sum())} such moves and {int(games.num_legal.sum())} legal ones"
@@ -387,27 +391,18 @@ def count_repetitions(size: int) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run one of the checks."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    """Run one of the checks and print its lines."""
+    checks: dict[str, Callable[..., Iterator[str]]] = {
+        "random": check_random,
+        "replay": check_records,
+        "rollouts": check_rollouts,
+        "repetitions": count_repetitions,
+    }
+    prog = "python -m azero.bench.rules"
+    lines: Iterator[str] = tyro.extras.subcommand_cli_from_dict(
+        checks, prog=prog, description=__doc__, args=arguments
     )
-    commands = parser.add_subparsers(dest="check", required=True)
-    random = commands.add_parser("random")
-    random.add_argument("--moves", type=int, default=1_000_000)
-    random.add_argument("--sizes", type=int, nargs="+", default=list(range(2, 20)))
-    commands.add_parser("replay").add_argument("paths", type=Path, nargs="+")
-    rollouts = commands.add_parser("rollouts")
-    rollouts.add_argument("paths", type=Path, nargs="*")
-    rollouts.add_argument("--rollouts", type=int, default=10_000)
-    commands.add_parser("repetitions").add_argument("--size", type=int, default=9)
-    options: Any = parser.parse_args(arguments)
     console = make_console(highlight=False, soft_wrap=True)
-    lines = {
-        "random": lambda: check_random(options.moves, options.sizes),
-        "replay": lambda: check_records(options.paths),
-        "rollouts": lambda: check_rollouts(options.paths, options.rollouts),
-        "repetitions": lambda: [count_repetitions(options.size)],
-    }[options.check]()
     for line in lines:
         console.print(line)
 

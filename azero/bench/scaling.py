@@ -6,9 +6,6 @@ work of all devices should equal that of one, without any collectives.
 """
 
 import dataclasses
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
 
 import jax
@@ -32,8 +29,6 @@ MOVES = 8
 """Moves of a dispatch."""
 NO_RATES = Rates(1.0, 1.0, 1.0, 1)
 """Work is compared here, not time."""
-INSIDE = "AZERO_BENCH_SCALING_INSIDE"
-"""Set in the process with the virtual devices, which must be requested before JAX starts."""
 
 
 @dataclass(frozen=True)
@@ -123,13 +118,11 @@ def selfplay_cost(config: Config, devices: int) -> tuple[Cost, int]:
 
 
 def main(arguments: list[str]) -> None:
-    """Print the table of `run`, in a process of its own that has the virtual devices; `--help`
-    lists the arguments."""
+    """Print the table of `run`; `--help` lists the arguments."""
     chosen = tyro.cli(ScalingArguments, args=arguments)
     check_range(chosen, "--", "devices", 1)
-    if INSIDE not in os.environ:
-        _in_process_of_its_own(arguments, chosen.devices)
-        return
+    jax.config.update("jax_platforms", "cpu")
+    jax.config.update("jax_num_cpu_devices", chosen.devices)
     config = many_games(chosen.setting)
     assert isinstance(config.network, ResNetConfig)
     what = f"compiling self-play at {chosen.setting} for 1 and {chosen.devices} devices"
@@ -141,18 +134,3 @@ def main(arguments: list[str]) -> None:
         f"{config.search.num_simulations} simulations"
     )
     make_console().print(results_table(results, title, 0))
-
-
-def virtual_devices(count: int) -> dict[str, str]:
-    """Return the environment of a process whose CPU is `count` devices."""
-    return {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(count), INSIDE: "1"}
-
-
-def _in_process_of_its_own(words: list[str], devices: int) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "azero", "bench", "scaling", *words],
-        env=virtual_devices(devices),
-        check=False,
-    )
-    if done.returncode:
-        sys.exit(done.returncode)

@@ -5,8 +5,10 @@ pip install libtpu
 azero bench tpu
 """
 
-import argparse
+from dataclasses import dataclass
 from typing import Any
+
+import tyro
 
 from azero.chips import parse_topology
 from azero.console.terminal import make_console
@@ -50,22 +52,21 @@ def run(topology: str = TOPOLOGY, name: str = "go 19x19", num_games: int = 1024)
     }
 
 
-def main(arguments: list[str]) -> None:
-    """Print what the TPU compiler says."""
+@dataclass(frozen=True)
+class TpuArguments:
+    """Compile the rules for a TPU: one step and the legal mask."""
 
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--topology", default=TOPOLOGY)
-    parser.add_argument(
-        "--game",
-        choices=list(GAMES),
-        action="append",
-        help="only this game; may be given several times",
-    )
-    options = parser.parse_args(arguments)
-    for game in options.game or GAMES:
-        for name, value in run(options.topology, game).items():
+    topology: str = TOPOLOGY
+    """Kind and number of chips."""
+    game: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Only this game; may be given several times."""
+
+
+def main(arguments: list[str]) -> None:
+    """Print what the TPU compiler says; `--help` lists the arguments."""
+    chosen = tyro.cli(TpuArguments, args=arguments)
+    for game in chosen.game or GAMES:
+        for name, value in run(chosen.topology, game).items():
             make_console(highlight=False).print(
                 f"{name}: {value:.1f}" if isinstance(value, float) else f"{name}: {value}"
             )

@@ -4,12 +4,13 @@ the games still in its replay.
 python -m azero.commands.opening_counts runs/chess
 """
 
-import argparse
 import itertools
 import sys
 from pathlib import Path
 
 import numpy as np
+import tyro
+from tyro.conf import Positional
 
 from azero.console.tables import Cell, make_table
 from azero.console.terminal import make_console
@@ -21,7 +22,7 @@ PARTS = 5
 """Number of columns: equal parts of the run, by shards."""
 
 
-def count_openings(workdir: Path) -> tuple[np.ndarray, np.ndarray]:
+def count_openings(workdir: Positional[Path]) -> tuple[np.ndarray, np.ndarray]:
     """Count the games of a run that reach each opening.
 
     Returns:
@@ -51,13 +52,9 @@ def count_openings(workdir: Path) -> tuple[np.ndarray, np.ndarray]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Print the share of the games that reach each opening."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("workdir", type=Path)
-    options = parser.parse_args(arguments)
+    prog = "python -m azero.commands.opening_counts"
     try:
-        reached, games = count_openings(options.workdir)
+        reached, games = tyro.cli(count_openings, prog=prog, description=__doc__, args=arguments)
     except ValueError as error:
         print(f"azero: {error}", file=sys.stderr)
         sys.exit(2)

@@ -105,5 +105,5 @@ def test_boards_and_areas_equal_sgfmills(seed: int) -> None:
 @pytest.mark.slow
 def test_a_million_random_moves(seed: int) -> None:
     require_module("sgfmill")
-    lines = list(check_random(1_000_000, sizes=range(2, 20), seed=seed))
+    lines = list(check_random(seed=seed))
     assert len(lines) == 18

@@ -287,7 +287,7 @@ def test_rollouts_from_real_positions_play_by_the_rules_of_sgfmill():
 )
 def test_ten_thousand_rollouts_after_ko_captures(path):
     require_module("sgfmill")
-    lines = list(check_rollouts([path] if path else [], 10_000))
+    lines = list(check_rollouts((path,) if path else (), 10_000))
     assert lines and all(
         "rollouts with a forbidden move: 0, as their first one: 0" in line for line in lines
     ), lines
