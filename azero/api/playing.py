@@ -49,7 +49,7 @@ class FinishedGame:
     games have no common format."""
 
     def __str__(self) -> str:
-        sides = zip(self.players, side_names(self.position.game), strict=True)
+        sides = zip(self.players, side_names(self.position.game.name), strict=True)
         first, second = (f"{player} ({side})" for player, side in sides)
         return f"{first} against {second}: {self.result} after {count_of(len(self.moves), 'move')}"
 
@@ -202,7 +202,7 @@ def _finished(game: MatchGame, position: Position, names: tuple[str, str]) -> Fi
     elif game.ending != PLAYED_OUT:
         result = game.ending
     else:
-        sides = side_names(board)
+        sides = side_names(board.name)
         result = "a draw" if drawn else f"{sides[0 if game.reward > 0 else 1]} wins"
     record = None
     if board.name in RECORDS:

@@ -193,7 +193,7 @@ def side_of(colour: str, game: Game) -> int:
     Raises:
       ValueError: it names none; what is allowed is listed.
     """
-    first, second = side_names(game)
+    first, second = side_names(game.name)
     for names in (("first", "second"), (first.lower(), second.lower()), ("black", "white")):
         if colour.lower() in names:
             return names.index(colour.lower())

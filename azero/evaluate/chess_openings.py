@@ -40,7 +40,7 @@ def board_of(opening: Opening) -> ChessBoard:
     """Return the position of an opening."""
     board = board_of_fen(START)
     for name in opening.moves:
-        board = board.after(board.uci[name])
+        board = board.after(board.names[name])
     return board
 
 

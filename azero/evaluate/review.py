@@ -58,7 +58,7 @@ class ReviewedMove:
         if self.position.game.name == "chess":
             moves, is_black = divmod(chess_text.board_of_state(self.position.state).plies, 2)
             return f"{moves + 1}{'...' if is_black else '.'} {self.name}"
-        return f"Move {self.number}: {side_names(self.position.game)[self.colour]} {self.name}"
+        return f"Move {self.number}: {side_names(self.position.game.name)[self.colour]} {self.name}"
 
     @property
     def loss(self) -> float:
@@ -91,7 +91,7 @@ class Review:
     @property
     def sides(self) -> tuple[str, str]:
         """Names of the first and the second mover: Black and White, in chess White and Black."""
-        return side_names(self.game.start.game)
+        return side_names(self.game.start.game.name)
 
     def mistakes(self, number: int, smallest: float = 0.0) -> list[ReviewedMove]:
         """Return the `number` worst moves with a loss above `smallest`, the worst first."""

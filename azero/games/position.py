@@ -169,7 +169,7 @@ class Position:
     @property
     def side(self) -> str:
         """The name of the side to move: Black, White, X ..."""
-        return side_names(self.game)[self.to_play]
+        return side_names(self.game.name)[self.to_play]
 
     @property
     def ending(self) -> str:
@@ -182,7 +182,7 @@ class Position:
         board = self.game.format_board(self.state)
         if not self.is_over:
             return f"{board}\n{self.side} to move"
-        first, second = side_names(self.game)
+        first, second = side_names(self.game.name)
         winner = first if self.rewards[0] > self.rewards[1] else second
         drawn = self.rewards[0] == self.rewards[1]
         result = "a draw" if drawn else f"{winner} wins"

@@ -52,6 +52,6 @@ def make(name: str, **options: Any) -> Game:
     )
 
 
-def side_names(game: Game) -> tuple[str, str]:
-    """Return the names of the first and the second mover of a game."""
-    return SIDES.get(game.name, ("the first player", "the second player"))
+def side_names(name: str) -> tuple[str, str]:
+    """Return the names of the first and the second mover of the game `name`."""
+    return SIDES.get(name, ("the first player", "the second player"))

@@ -177,7 +177,7 @@ class _RunningMatch:
         first, second = (side.name for side in self.sides)
         movers = ("moving first", "second")
         if (self.request.start_positions, self.request.handicap) != (None, None):
-            black, white = side_names(self.game)
+            black, white = side_names(self.game.name)
             movers = (f"as {black}", f"as {white}")
         for line in report_lines(first, second, summary, movers):
             self._say(line)
@@ -246,7 +246,7 @@ class _RunningMatch:
             free_moves=self.request.handicap or 0,
             stop=self._is_over,
         ):
-            colour = side_names(self.game)[0 if game.first_is_black else 1]
+            colour = side_names(self.game.name)[0 if game.first_is_black else 1]
             outcome = {1: "won", 0: "drew", -1: "lost"}[round(game.reward)]
             moves = count_of(len(game.actions), "move")
             result = f"{first.name} {outcome} as {colour}, {moves}, {game.ending}"

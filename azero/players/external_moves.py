@@ -93,7 +93,6 @@ class UciPlayer(ProgramPlayer[ExternalProgram]):
         self._resign_score = resign_score
         self._bad_moves = 0
         self._notation = NOTATIONS[game.name]
-        self._usual: str = getattr(type(game), self._notation.keyword)
         self._beginning = ""
         self._options = list(options)
         self._go = go
@@ -174,7 +173,8 @@ class UciPlayer(ProgramPlayer[ExternalProgram]):
         """Note where the game begins, if this is its first position."""
         if not self._beginning:
             first = self._notation.format_position(self._notation.board_of(position.state))
-            self._beginning = START if first == self._usual else f"{self._notation.keyword} {first}"
+            is_usual = first == self._notation.start
+            self._beginning = START if is_usual else f"{self._notation.keyword} {first}"
 
 
 class GnuShogiPlayer(ProgramPlayer[ExternalProgram]):

@@ -1,20 +1,20 @@
-"""The notation of positions and moves in the protocols of chess and shogi: one table for engines,
-external programs and matches. Host side only."""
+"""The notation of positions and moves of games with pieces: one table for engines, external
+programs, matches and pages. Host side only."""
 
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 import jax.numpy as jnp
 
+from azero.games.animal_shogi import text as animal_text
 from azero.games.chess import text as chess_text
-from azero.games.chess.rules import Chess
 from azero.games.minichess import text as minichess_text
 from azero.games.shogi import text as shogi_text
-from azero.games.shogi.rules import Shogi
+from azero.games.shogi.sfen import START
 from azero.players.player import Position
 from azero.types import PyTree
 
@@ -27,15 +27,15 @@ class MoveNotation:
     """The notation of one game. A board is the game's own host-side view of a state."""
 
     protocol: str
-    """Protocol of its programs: uci or usi."""
+    """Protocol of its programs: uci or usi; empty without one."""
     keyword: str
     """Keyword before a position in text: fen or sfen."""
+    start: str
+    """The usual first position in text."""
     parse_board: Callable[[str], Any]
-    """Returns the board of a position in text; of no text the usual first one."""
+    """Returns the board of a position in text."""
     board_of: Callable[[PyTree], Any]
-    """Returns the board of a state; it has `after(action)`."""
-    names: Callable[[Any], dict[str, int]]
-    """Returns the legal actions of a board by their names."""
+    """Returns the board of a state; it has `after(action)`, and the legal actions by `names`."""
     format_move: Callable[[Any, int], str]
     format_position: Callable[[Any], str]
 
@@ -49,10 +49,9 @@ class MoveNotation:
 
     def parse_board_move(self, board: Any, name: str) -> int:
         """Return the legal action of a board called `name`; errors as of `parse_move`."""
-        names = self.names(board)
-        if name not in names:
+        if name not in board.names:
             raise ValueError(f"{name[:20]!r} is not a legal move in {self.format_position(board)}")
-        return names[name]
+        return board.names[name]
 
     def format_line(self, position: Position, actions: Sequence[int]) -> list[str]:
         """Return the names of moves that follow one another from `position` on."""
@@ -87,30 +86,39 @@ class LineNames:
         return self._boards[actions]
 
 
-def _of_chess(text: ModuleType, start: str) -> MoveNotation:
+def _of_chess(text: ModuleType) -> MoveNotation:
     """Return the notation of chess or minichess, of which `text` is the module."""
     return MoveNotation(
         protocol="uci",
         keyword="fen",
-        parse_board=lambda fen: text.board_of_fen(fen or start),
+        start=text.START,
+        parse_board=text.board_of_fen,
         board_of=text.board_of_state,
-        names=lambda board: cast(chess_text.ChessBoard, board).uci,
         format_move=text.format_uci,
         format_position=text.format_fen,
     )
 
 
 NOTATIONS = {
-    "chess": _of_chess(chess_text, Chess.fen),
-    "minichess": _of_chess(minichess_text, minichess_text.START),
+    "chess": _of_chess(chess_text),
+    "minichess": _of_chess(minichess_text),
     "shogi": MoveNotation(
         protocol="usi",
         keyword="sfen",
-        parse_board=lambda text: shogi_text.board_of_sfen(text or Shogi.sfen),
+        start=START,
+        parse_board=shogi_text.board_of_sfen,
         board_of=shogi_text.board_of_state,
-        names=lambda board: cast(shogi_text.ShogiBoard, board).usi,
         format_move=shogi_text.format_usi,
         format_position=shogi_text.format_sfen,
+    ),
+    "animal_shogi": MoveNotation(
+        protocol="",
+        keyword="sfen",
+        start=animal_text.START,
+        parse_board=animal_text.board_of_sfen,
+        board_of=animal_text.board_of_state,
+        format_move=animal_text.format_move,
+        format_position=animal_text.format_sfen,
     ),
 }
 """By the name of the game."""
@@ -127,9 +135,8 @@ def first_legal_move(protocol: str, words: Sequence[str], wanted: Sequence[str] 
     start, names = tuple(words[:cut]), tuple(words[cut + 1 :])
     for count in range(len(names)):
         _board_after(protocol, start, names[:count])
-    notation, board = _board_after(protocol, start, names)
-    legal = notation.names(board)
-    return next((name for name in (*wanted, *legal) if name in legal), None)
+    _, board = _board_after(protocol, start, names)
+    return next((name for name in (*wanted, *board.names) if name in board.names), None)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -144,7 +151,7 @@ def _board_after(
         return notation, board.after(notation.parse_board_move(board, names[-1]))
     notation = next(known for known in NOTATIONS.values() if known.protocol == protocol)
     text = " ".join(start[1:]) if start[:1] == (notation.keyword,) else ""
-    return notation, notation.parse_board(text)
+    return notation, notation.parse_board(text or notation.start)
 
 
 def as_unfinished(position: Position) -> Position | None:

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from azero.console.tables import Cell, format_cell, format_count, format_duration
 from azero.data.rows import Row, write_atomically
 from azero.data.run_files import RunData, StoredGame, check_run, load_run
+from azero.games.table import side_names
 from azero.match.arena import rate_checkpoints
 from azero.report.boards import (
     CELL,
@@ -24,7 +25,7 @@ from azero.report.boards import (
     positions,
 )
 from azero.report.match_tables import ShownMatch, checkpoint_matches, program_matches
-from azero.report.pieces import NOTATIONS, DiagramNotation, draw_pieces, follow
+from azero.report.pieces import DIAGRAMS, Diagram, draw_pieces, follow
 from azero.report.plots import SERIES_COLOURS, Chart, Series, line_chart
 from azero.report.schema import METRICS
 from azero.report.templates import load_template
@@ -313,8 +314,8 @@ def _chosen_samples(
 
 def sample_view(index: int, iteration: int, game: StoredGame) -> dict[str, Any]:
     """Return what the page shows of a game, and the steps for its script."""
-    how = NOTATIONS.get(game.game)
-    first, second = ("Black", "White") if how is None else how.sides
+    how = DIAGRAMS.get(game.game)
+    first, second = ("Black", "White") if how is None else side_names(game.game)
     is_first = first_mover_begins(game)
     # those for the side to move, as seen by the first mover
     values = [
@@ -371,7 +372,7 @@ class _Shown(NamedTuple):
     hands: list[str]
 
 
-def _shown(game: StoredGame, how: DiagramNotation | None) -> _Shown:
+def _shown(game: StoredGame, how: Diagram | None) -> _Shown:
     if how is not None:
         drawn = follow(game)
         return _Shown(

@@ -2,52 +2,42 @@
 that games begin with."""
 
 from collections.abc import Callable, Sequence
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from azero.data.run_files import StoredGame
-from azero.games.animal_shogi import text as animal_text
+from azero.games.animal_shogi.text import format_move
 from azero.games.bits import num_words, unpack_host
-from azero.games.chess import text as chess_text
 from azero.games.chess.legal import NUM_TARGETS
+from azero.games.chess.text import format_san, format_uci
 from azero.games.diagrams import format_stones
-from azero.games.minichess import text as minichess_text
 from azero.games.position import Position
-from azero.games.shogi import sfen as shogi_sfen
-from azero.games.shogi import text as shogi_text
 from azero.games.shogi.names import PIECES
+from azero.games.shogi.sfen import LETTERS
+from azero.games.shogi.text import format_usi
+from azero.players.notation import NOTATIONS, MoveNotation
 from azero.report.boards import CELL, DRAWN, MARGIN
 
 
-class DiagramNotation(NamedTuple):
-    """How positions and moves of a game are read and shown."""
+class Diagram(NamedTuple):
+    """How positions and moves of a game are shown."""
 
-    start: str
-    read: Callable[[str], Any]
-    """text -> the game's host-side board"""
+    notation: MoveNotation
+    """of which the moves are named by the squares that they join (e2e4, P*5e)"""
     name: Callable[[Any, int], str]
     """the move in the game's notation"""
-    write: Callable[[Any], str]
-    """board -> text"""
-    of_state: Callable[[Any], Any]
-    """state -> board"""
-    by_squares: Callable[[Any, int], str]
-    """the move by the squares that it joins (e2e4, P*5e), as engines write it"""
     glyphs: dict[str, str]
     """glyph for a capital letter"""
     files: str
     ranks: str
     """names of the files from the left, of the ranks from below"""
-    sides: tuple[str, str] = ("Black", "White")
     is_turned: bool = True
     """the second mover's pieces stand upside down"""
     pieces: Callable[[Any], Sequence[str]] = lambda board: str(board.pieces)
     """one letter per square from the first player's left corner, lower case for the second player's
     pieces, a dot for none"""
-    hands: Callable[[Any], str] = lambda board: ""
-    """text of the pieces in hand"""
 
 
 class DrawnGame(NamedTuple):
@@ -60,7 +50,7 @@ class DrawnGame(NamedTuple):
     hands: list[str]
 
 
-_SHOGI_LETTERS = dict(zip(shogi_sfen.LETTERS, ".ABCDEFGHIJKLMN", strict=True))
+_SHOGI_LETTERS = dict(zip(LETTERS, ".ABCDEFGHIJKLMN", strict=True))
 
 
 def _shogi_letters(board: Any) -> Sequence[str]:
@@ -70,9 +60,10 @@ def _shogi_letters(board: Any) -> Sequence[str]:
 
 
 def _hands(board: Any) -> str:
+    """Return the text of the pieces in hand."""
+    held: tuple[dict[str, int], ...] = getattr(board, "hands", ({}, {}))
     first, second = (
-        " ".join(f"{letter}{count}" for letter, count in hand.items() if count)
-        for hand in board.hands
+        " ".join(f"{letter}{count}" for letter, count in hand.items() if count) for hand in held
     )
     return ", ".join(
         f"{who} has {hand} in hand"
@@ -81,51 +72,35 @@ def _hands(board: Any) -> str:
     )
 
 
-def _of_chess(text: ModuleType, name: Callable[[Any, int], str], size: int) -> DiagramNotation:
-    """Return the notation of chess on a board of `size` files and ranks, whose module is `text`."""
-    return DiagramNotation(
-        start=text.START,
-        read=text.board_of_fen,
-        name=name,
-        write=text.format_fen,
-        of_state=text.board_of_state,
-        by_squares=text.format_uci,
+def _of_chess(game: str, name: Callable[[Any, int], str], size: int) -> Diagram:
+    """Return how chess or minichess is shown on `size` files and ranks."""
+    return Diagram(
+        NOTATIONS[game],
+        name,
         glyphs=dict(zip("KQRBNP", "♚♛♜♝♞♟", strict=True)),
         files="abcdefgh"[:size],
         ranks="12345678"[:size],
-        sides=("White", "Black"),
         is_turned=False,
     )
 
 
-NOTATIONS = {
-    "chess": _of_chess(chess_text, chess_text.format_san, 8),
-    "minichess": _of_chess(minichess_text, minichess_text.format_uci, 5),
-    "shogi": DiagramNotation(
-        start=shogi_sfen.START,
-        read=shogi_text.board_of_sfen,
+DIAGRAMS = {
+    "chess": _of_chess("chess", format_san, 8),
+    "minichess": _of_chess("minichess", format_uci, 5),
+    "shogi": Diagram(
+        NOTATIONS["shogi"],
+        format_usi,
         pieces=_shogi_letters,
-        name=shogi_text.format_usi,
-        hands=_hands,
-        write=shogi_text.format_sfen,
-        of_state=shogi_text.board_of_state,
-        by_squares=shogi_text.format_usi,
         glyphs={_SHOGI_LETTERS[piece]: sign for piece, sign in PIECES.items()},
         files="987654321",
         ranks="ihgfedcba",
     ),
-    "animal_shogi": DiagramNotation(
-        start=animal_text.START,
-        read=animal_text.board_of_sfen,
-        name=animal_text.format_move,
-        hands=_hands,
-        write=animal_text.format_sfen,
-        of_state=animal_text.board_of_state,
-        by_squares=animal_text.format_move,
+    "animal_shogi": Diagram(
+        NOTATIONS["animal_shogi"],
+        format_move,
         glyphs=dict(zip("CEGLH", "ひぞきらに", strict=True)),
         files="abc",
         ranks="1234",
-        sides=("the first player", "the second player"),
     ),
 }
 """How the pieces of a game are shown, by its name; other games have none."""
@@ -144,8 +119,8 @@ class Squares(NamedTuple):
     """Letter of the piece that a pawn becomes, or +; empty without promotion."""
 
 
-def squares_of(how: DiagramNotation, name: str) -> Squares:
-    """Return a move by its squares, from its name (`DiagramNotation.by_squares`)."""
+def squares_of(how: Diagram, name: str) -> Squares:
+    """Return a move by its squares, from its name (`MoveNotation.format_move`)."""
     is_drop = name[1] in "*@"
     start = None if is_drop else square_of(how.files, how.ranks, name)
     end = square_of(how.files, how.ranks, name[2:])
@@ -163,16 +138,16 @@ def start_of(name: str, board: tuple[int, int], frame: Sequence[int], to_play: i
     en passant square."""
     if name in DRAWN:
         return format_stones(_stones(name, board[0] * board[1], frame), to_play)
-    how = NOTATIONS.get(name)
-    if how is None:
+    notation = NOTATIONS.get(name)
+    if notation is None:
         return ""
     state = SimpleNamespace(
         frames=np.array([frame], np.uint32),
         en_passant=np.uint32(0),
         targets=np.zeros((NUM_TARGETS, 2), np.uint32),
     )
-    start = how.write(how.of_state(state))
-    return "" if start == how.start else start
+    start = notation.format_position(notation.board_of(state))
+    return "" if start == notation.start else start
 
 
 def _stones(name: str, num_points: int, frame: Sequence[int]) -> list[int]:
@@ -188,19 +163,19 @@ def _stones(name: str, num_points: int, frame: Sequence[int]) -> list[int]:
 
 def follow(game: StoredGame) -> DrawnGame:
     """Return the positions of a game, from its start or from the game's own beginning."""
-    how = NOTATIONS.get(game.game)
+    how = DIAGRAMS.get(game.game)
     assert how is not None
-    board = how.read(game.start or how.start)
-    boards, names, hands = [_rows(how, board)], [], [how.hands(board)]
+    board = how.notation.parse_board(game.start or how.notation.start)
+    boards, names, hands = [_rows(how, board)], [], [_hands(board)]
     for action in game.actions:
         names.append(how.name(board, action))
         board = board.after(action)
         boards.append(_rows(how, board))
-        hands.append(how.hands(board))
+        hands.append(_hands(board))
     return DrawnGame(boards, names, hands)
 
 
-def _rows(how: DiagramNotation, board: Any) -> str:
+def _rows(how: Diagram, board: Any) -> str:
     pieces, width = how.pieces(board), len(how.files)
     return "".join(
         "".join(pieces[width * rank : width * rank + width])
@@ -220,19 +195,19 @@ class Choice(NamedTuple):
 
 
 def draw_choice(position: Position, played: int, best: int) -> Choice:
-    """Draw a position of a game in NOTATIONS with two moves, as arrows of the classes `best` and
+    """Draw a position of a game in DIAGRAMS with two moves, as arrows of the classes `best` and
     `played`; a drop is a ring around its square."""
-    how = NOTATIONS[position.game.name]
-    board = how.of_state(position.state)
+    how = DIAGRAMS[position.game.name]
+    board = how.notation.board_of(position.state)
     arrows = "".join(
-        _draw_arrow(how, squares_of(how, how.by_squares(board, action)), kind)
+        _draw_arrow(how, squares_of(how, how.notation.format_move(board, action)), kind)
         for action, kind in ((best, "best"), (played, "played"))
     )
     game = StoredGame(position.game.name, position.game.board_shape, (), (0.0, 0.0))
     return Choice(draw_pieces(game, [_rows(how, board)], arrows), how.hands(board), how.is_turned)
 
 
-def _draw_arrow(how: DiagramNotation, move: Squares, kind: str) -> str:
+def _draw_arrow(how: Diagram, move: Squares, kind: str) -> str:
     centres = [
         complex(MARGIN + CELL * (column + 0.5), MARGIN + CELL * (row + 0.5))
         for row, column in (
@@ -257,7 +232,7 @@ def draw_pieces(game: StoredGame, boards: Sequence[str], marks: str = "") -> str
     The group of class `stones` holds one text per piece, which the report's stepper redraws for
     other positions.
     """
-    how = NOTATIONS.get(game.game)
+    how = DIAGRAMS.get(game.game)
     assert how is not None
     rows, columns = len(how.ranks), len(how.files)
     width, height = 2 * MARGIN + columns * CELL, 2 * MARGIN + rows * CELL
@@ -288,7 +263,7 @@ def draw_pieces(game: StoredGame, boards: Sequence[str], marks: str = "") -> str
     )
 
 
-def _draw_piece(how: DiagramNotation, place: int, letter: str, is_last: bool) -> str:
+def _draw_piece(how: Diagram, place: int, letter: str, is_last: bool) -> str:
     row, column = divmod(place, len(how.files))
     x, y = MARGIN + CELL // 2 + column * CELL, MARGIN + CELL // 2 + row * CELL
     is_first = letter.isupper()

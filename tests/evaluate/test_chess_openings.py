@@ -17,7 +17,7 @@ def frames_of(names: str) -> np.ndarray:
     state = game.init()
     frames = [np.asarray(game.pack_frame(state))]
     for name in names.split():
-        state = step(state, jnp.int32(text.board_of_state(state).uci[name]))
+        state = step(state, jnp.int32(text.board_of_state(state).names[name]))
         frames.append(np.asarray(game.pack_frame(state)))
     return np.stack(frames)
 

@@ -29,7 +29,9 @@ def test_chess_from_a_given_position_with_black_to_move() -> None:
     game = StoredGame(
         "chess",
         (8, 8),
-        actions_of(chess_text.board_of_fen(fen), lambda board, name: board.uci[name], "a4a3 b1a1"),
+        actions_of(
+            chess_text.board_of_fen(fen), lambda board, name: board.names[name], "a4a3 b1a1"
+        ),
         (1.0, -1.0),
         start=fen,
     )
@@ -51,7 +53,7 @@ def test_shogi_has_pieces_in_hand_and_turned_ones() -> None:
     game = StoredGame(
         "shogi",
         (9, 9),
-        actions_of(board, lambda board, name: board.usi[name], "7g7f 3c3d 8h2b+"),
+        actions_of(board, lambda board, name: board.names[name], "7g7f 3c3d 8h2b+"),
         (0.0, 0.0),
     )
     drawn = follow(game)

@@ -247,7 +247,7 @@ class Terminal:
         self._say(f"written: {path}")
 
     def _side(self, colour: int) -> str:
-        return side_names(self._session.game)[colour]
+        return side_names(self._session.game.name)[colour]
 
     def _draw(self) -> None:
         self._show(self._position)

@@ -22,18 +22,11 @@ from azero.match.records import csa_ending
 from azero.match.referee import PLAYED_OUT
 from azero.players.notation import as_unfinished
 from azero.report.boards import draw_board
-from azero.report.pieces import (
-    NOTATIONS,
-    DiagramNotation,
-    Squares,
-    draw_pieces,
-    square_of,
-    squares_of,
-)
+from azero.report.pieces import DIAGRAMS, Diagram, Squares, draw_pieces, square_of, squares_of
 
 FILES, RANKS = "abc", "123"
 """Files and ranks of tic-tac-toe."""
-GAMES = ("tictactoe", *NOTATIONS)
+GAMES = ("tictactoe", *DIAGRAMS)
 """The games that are shown on squares."""
 
 
@@ -54,10 +47,10 @@ class SquaresAdapter:
         self.start = start
         self._tags = tags
         """None of a game that began here."""
-        first, second = (side.removeprefix("the ").capitalize() for side in side_names(game))
+        first, second = (side.removeprefix("the ").capitalize() for side in side_names(game.name))
         self.sides = (first, second)
         self.suffix = {"chess": ".pgn", "shogi": ".csa"}.get(game.name, "")
-        self._notation: DiagramNotation | None = NOTATIONS.get(game.name)
+        self._diagram: Diagram | None = DIAGRAMS.get(game.name)
         position = position_of(start, game) if start else None
         if position is not None and position.is_over:
             raise ValueError("the game is already over in this position")
@@ -92,40 +85,36 @@ class SquaresAdapter:
         """Return the legal actions with their names."""
         position = self.session.position
         actions = [] if position.is_over else np.flatnonzero(position.legal).tolist()
-        how = self._notation
+        how = self._diagram
         if how is None:
             return [(action, position.action_name(action)) for action in actions]
-        board = how.of_state(position.state)
-        return [(action, how.by_squares(board, action)) for action in actions]
+        board = how.notation.board_of(position.state)
+        return [(action, how.notation.format_move(board, action)) for action in actions]
 
     def format_line(self, position: Position, actions: Sequence[int]) -> list[str]:
         """Return the moves of a line by their squares."""
-        how = self._notation
+        how = self._diagram
         if how is None:
             return [position.action_name(action) for action in actions]
-        board, names = how.of_state(position.state), []
-        for index, action in enumerate(actions):
-            names.append(how.by_squares(board, action))
-            board = board.after(action) if index + 1 < len(actions) else board
-        return names
+        return how.notation.format_line(position, actions)
 
     def label(self, position: Position, action: int) -> str:
         """Return the move in the game's notation."""
-        how = self._notation
+        how = self._diagram
         if how is None:
             return position.action_name(action)
-        return how.name(how.of_state(position.state), action)
+        return how.name(how.notation.board_of(position.state), action)
 
     def squares(self, name: str) -> Squares:
         """Return a move by its squares, from its name."""
-        if self._notation is None:
+        if self._diagram is None:
             return Squares(name, None, square_of(FILES, RANKS, name), "", "")
-        return squares_of(self._notation, name)
+        return squares_of(self._diagram, name)
 
     def diagram(self) -> dict[str, Any]:
         """Return the pieces by square, row by row from the top left, those in hand, and the legal
         moves; the marks alone where there are no pieces."""
-        how, legal = self._notation, [self.squares(name) for _, name in self._legal()]
+        how, legal = self._diagram, [self.squares(name) for _, name in self._legal()]
         last = [place for move in self._last() for place in move[1:3] if place is not None]
         if how is None:
             marks = self.session.game.format_board(self.session.position.state).split()
@@ -136,7 +125,7 @@ class SquaresAdapter:
                 "names": {"columns": ",".join(FILES), "rows": ",".join(reversed(RANKS))},
                 "last": last,
             }
-        board, columns = how.of_state(self.session.position.state), len(how.files)
+        board, columns = how.notation.board_of(self.session.position.state), len(how.files)
         hands: tuple[dict[str, int], ...] = getattr(board, "hands", ({}, {}))
         letters = ["" if piece == "." else piece for piece in board.pieces]
         rows_up = [letters[start : start + columns] for start in range(0, len(letters), columns)]
@@ -161,7 +150,7 @@ class SquaresAdapter:
     def frame(self) -> str:
         """Return the empty board."""
         rows, columns = self.session.game.board_shape
-        draw = draw_board if self._notation is None else draw_pieces
+        draw = draw_board if self._diagram is None else draw_pieces
         return draw(empty_board(self.name, (rows, columns)), ["." * (rows * columns)])
 
     def outcome(self) -> Outcome | None:
@@ -188,8 +177,9 @@ class SquaresAdapter:
         """
         if not self.suffix:
             raise ValueError(f"there is no file format for games of {self.name}")
-        assert self._notation is not None
-        actions, start = [action for _, action in moves], self.start or self._notation.start
+        assert self._diagram is not None
+        actions = [action for _, action in moves]
+        start = self.start or self._diagram.notation.start
         if self.name == "shogi":
             played = None if outcome is None else self._played(actions, outcome)
             ending = "%CHUDAN" if played is None else csa_ending(played, self.session.game)

@@ -108,7 +108,7 @@ class ChessBoard:
         return tuple(self.MOVES.host_actions(self.MOVES.start_squares(self.position, targets)))
 
     @functools.cached_property
-    def uci(self) -> dict[str, int]:
+    def names(self) -> dict[str, int]:
         """The legal actions by their names in UCI."""
         return {format_uci(self, action): action for action in self.actions}
 
@@ -247,9 +247,9 @@ def _san_candidates(board: ChessBoard, san: str) -> list[int]:
     if san in ("O-O", "O-O-O"):
         king = board.pieces.index("k" if board.is_black else "K")
         name = square_name(king) + square_name(king + (2 if len(san) == 3 else -2))
-        return [board.uci[name]] if name in board.uci else []
-    if san in board.uci:
-        return [board.uci[san]]
+        return [board.names[name]] if name in board.names else []
+    if san in board.names:
+        return [board.names[san]]
     match = SAN.fullmatch(san)
     if match is None:
         return []

@@ -44,13 +44,13 @@ def find_move(board: ShogiBoard, match: re.Match[str], last_square: str) -> str:
     end = destination(file, rank, last_square)
     letter, sign = LETTERS[name], -1 if board.is_white else 1
     drop, moves = f"{letter}*{end}", dict[str, tuple[int, int]]()
-    for usi in board.usi if last != "打" else ():
+    for usi in board.names if last != "打" else ():
         is_named = usi[2:4] == end and usi[1] != "*" and usi.endswith("+") == (last == "成")
         if is_named and board.pieces[parse_square(usi[:2])].upper() == letter:
             left = sign * (int(usi[0]) - int(end[0]))
             behind = sign * (ord(usi[1]) - ord(end[1]))
             moves[usi] = left, behind
-    if not moves and drop in board.usi and not side + motion and last in (None, "打"):
+    if not moves and drop in board.names and not side + motion and last in (None, "打"):
         return drop
     wanted = {"": (-1, 0, 1), "寄": (0,), "引": (-1,)}.get(motion, (1,))
     if side == "直":

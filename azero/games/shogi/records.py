@@ -97,7 +97,9 @@ class MoveList:
         """
         board = self.board
         action = (
-            board.usi.get(usi) if isinstance(board, ShogiBoard) else encode_usi(usi, board.is_white)
+            board.names.get(usi)
+            if isinstance(board, ShogiBoard)
+            else encode_usi(usi, board.is_white)
         )
         if action is None:
             raise ValueError(f"{place} is not a legal move: {usi} after {len(self.actions)} moves")

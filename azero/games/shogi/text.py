@@ -85,7 +85,7 @@ class ShogiBoard:
         return tuple(moves.host_actions(moves.start_squares(self.position, self.rules.targets)))
 
     @functools.cached_property
-    def usi(self) -> dict[str, int]:
+    def names(self) -> dict[str, int]:
         """The legal actions by their names in USI."""
         return {format_usi(self, action): action for action in self.actions}
 

@@ -141,7 +141,7 @@ def test_reports_on_one_line_play_its_moves_once(monkeypatch) -> None:
     engine.ask("go nodes 1")
     board, line = text.board_of_fen(text.START), []
     for name in ("e2e4", "e7e5", "g1f3", "b8c6"):
-        line.append(board.uci[name])
+        line.append(board.names[name])
         board = board.after(line[-1])
     policy = np.full(engine.game.game.num_actions, 0.0, np.float32)
     move = MoveInfo(line[0], 9, 0.0, 0.5, 0.0, tuple(line), (9, 8, 7, 6))

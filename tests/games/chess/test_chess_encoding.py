@@ -169,7 +169,7 @@ def test_actions(fen: str, move: str, action: int) -> None:
     state = GAME.from_fen(fen)
     assert bool(compiled("legal_action_mask")(state)[action])
     assert GAME.format_action(state, action) == move
-    assert text.board_of_state(state).uci[move] == action
+    assert text.board_of_state(state).names[move] == action
 
 
 MIRRORED = [

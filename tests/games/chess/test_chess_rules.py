@@ -136,7 +136,7 @@ def test_taking_in_passing(rule: str, fen: str, takes: bool) -> None:
 
 def test_both_pawns_may_take_in_passing_and_the_taken_one_disappears() -> None:
     state = play("4k3/3p4/8/2P1P3/8/8/8/4K3 b - - 0 1", "d5")
-    assert {move for move in text.board_of_state(state).uci if move.endswith("d6")} == {
+    assert {move for move in text.board_of_state(state).names if move.endswith("d6")} == {
         "c5d6",
         "e5d6",
     }

@@ -32,7 +32,9 @@ def test_every_move_has_the_names_that_python_chess_gives(fen: str) -> None:
     theirs, mine = chess.Board(fen), text.board_of_fen(fen)
     for _ in range(12):
         assert text.format_fen(mine) == theirs.fen()
-        assert mine.uci == {move.uci(): action_of(move, theirs.turn) for move in theirs.legal_moves}
+        assert mine.names == {
+            move.uci(): action_of(move, theirs.turn) for move in theirs.legal_moves
+        }
         moves = list(theirs.legal_moves)
         for move in chance.sample(moves, min(len(moves), 8)):
             action, san = action_of(move, theirs.turn), theirs.san(move)
@@ -40,7 +42,7 @@ def test_every_move_has_the_names_that_python_chess_gives(fen: str) -> None:
             assert (
                 text.parse_san(mine, san)
                 == text.parse_san(mine, san.rstrip("+#").replace("=", ""))
-                == mine.uci[move.uci()]
+                == mine.names[move.uci()]
                 == action
             )
         if not moves:

@@ -26,7 +26,7 @@ def played(fen: str, *names: str):
         programs(game),
         game.from_fen(fen),
         names,
-        lambda state, name: text.board_of_state(state).uci[name],
+        lambda state, name: text.board_of_state(state).names[name],
         BATCH,
     )
 
@@ -111,7 +111,7 @@ RULES = {
 
 @pytest.mark.parametrize(("fen", "move", "is_legal"), RULES.values(), ids=RULES)
 def test_rules(fen: str, move: str, is_legal: bool) -> None:
-    assert (move in text.board_of_fen(fen).uci) == is_legal
+    assert (move in text.board_of_fen(fen).names) == is_legal
 
 
 ENDS = {
@@ -164,8 +164,8 @@ def test_planes_of_both_sides() -> None:
 def test_text() -> None:
     board = text.board_of_fen(text.START)
     assert text.format_fen(board) == text.START
-    assert sorted(board.uci) == ["a2a3", "b1a3", "b1c3", "b2b3", "c2c3", "d2d3", "e2e3"]
-    after = board.after(board.uci["b1c3"])
+    assert sorted(board.names) == ["a2a3", "b1a3", "b1c3", "b2b3", "c2c3", "d2d3", "e2e3"]
+    after = board.after(board.names["b1c3"])
     assert text.format_diagram(after).splitlines() == [
         "5 r n b q k",
         "4 p p p p p",
@@ -175,7 +175,7 @@ def test_text() -> None:
         "  a b c d e",
         "rnbqk/ppppp/2N2/PPPPP/R1BQK b - - 1 1",
     ]
-    assert after.uci["b4c3"] == 49 * 6 + 4 * 1, (
+    assert after.names["b4c3"] == 49 * 6 + 4 * 1, (
         "the pawn on the second rank and file b goes one step north-east"
     )
 

@@ -22,7 +22,7 @@ def play(game, state, moves: str):
         programs(game),
         state,
         moves.split(),
-        lambda state, move: text.board_of_state(state).usi[move],
+        lambda state, move: text.board_of_state(state).names[move],
         BATCH,
     )
 

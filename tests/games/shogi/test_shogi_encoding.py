@@ -182,7 +182,7 @@ ACTIONS = [
 def test_actions(sfen: str, move: str, action: int) -> None:
     state = GAME.from_sfen(sfen)
     assert GAME.format_action(state, action) == move
-    assert text.board_of_state(state).usi[move] == action
+    assert text.board_of_state(state).names[move] == action
 
 
 def test_actions_off_the_board_have_names() -> None:

@@ -218,7 +218,7 @@ def test_repetitions_count_as_far_back_as_the_option_says() -> None:
     game = make("shogi", repetition_moves=11)
     states = game.init()
     for name in (AROUND * 3).split():
-        states = game.step(states, jax.numpy.int32(text.board_of_state(states).usi[name]))
+        states = game.step(states, jax.numpy.int32(text.board_of_state(states).names[name]))
     assert ENDINGS[int(states.ending)] == "", "the first time is twelve moves ago"
 
 

@@ -21,11 +21,11 @@ SFENS = [
 def test_there_and_back(sfen: str) -> None:
     board = text.board_of_sfen(sfen)
     assert text.format_sfen(board) == sfen
-    assert sorted(board.usi.values()) == list(board.actions)
+    assert sorted(board.names.values()) == list(board.actions)
     rng = np.random.default_rng(1)
     for _ in range(6):
         action = int(rng.choice(board.actions))
-        assert board.usi[text.format_usi(board, action)] == action
+        assert board.names[text.format_usi(board, action)] == action
         board = board.after(action)
         assert text.format_sfen(text.board_of_sfen(text.format_sfen(board))) == text.format_sfen(
             board
