@@ -1,7 +1,5 @@
 """A network from Python: what it says of positions, and what a search with it finds."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import numbers
@@ -118,7 +116,7 @@ class Model:
         rows, columns = self.game.board_shape
         return f"<azero.Model {self.name}: {self.game.name} {rows}x{columns}>"
 
-    def __reduce__(self) -> tuple[type[Model], tuple[ThinkerSpec], dict[str, str]]:
+    def __reduce__(self) -> "tuple[type[Model], tuple[ThinkerSpec], dict[str, str]]":
         """Return what a copy is made of, here or in another process: it reads its networks again,
         from the same checkpoint."""
         return Model, (self._spec,), {"name": self.name}

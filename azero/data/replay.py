@@ -6,8 +6,6 @@ of (seed, step, games in the window) alone, so a resumed run draws the same samp
 never interrupted.
 """
 
-from __future__ import annotations
-
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -95,7 +93,7 @@ class Replay:
         memory: int | None = None,
         rows_per_position: int = 1,
         has_auxiliary: bool = False,
-    ) -> Replay:
+    ) -> "Replay":
         """Open the replay in `directory` as it was when `state_dict` returned `state`, or empty
         without one.
 

@@ -1,7 +1,5 @@
 """Batches prefetched by threads while the learner works."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -48,7 +46,7 @@ class Stream(Generic[T]):
         self._submit()
         return batch
 
-    def __enter__(self) -> Stream[T]:
+    def __enter__(self) -> "Stream[T]":
         return self
 
     def __exit__(self, *error: object) -> None:

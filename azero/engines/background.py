@@ -1,8 +1,6 @@
 """An engine's background work: importing JAX, loading a network and compiling, each in its own
 thread."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
@@ -37,7 +35,7 @@ class Background(Generic[T]):
         self._thread.start()
 
     @classmethod
-    def of(cls, made: T | Background[T]) -> Background[T]:
+    def of(cls, made: "T | Background[T]") -> "Background[T]":
         """Return `made` itself if it is background work, else finished work with this result."""
         if isinstance(made, Background):
             return made

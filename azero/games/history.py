@@ -1,8 +1,6 @@
 """What chess, shogi and their small relatives share: states that keep their newest positions, and
 planes that show some of them."""
 
-from __future__ import annotations
-
 import abc
 import dataclasses
 import functools
@@ -104,7 +102,7 @@ class WithHistory(IdentityOnly, abc.ABC):
         """Planes that a network sees."""
         return self.history * self.ENCODING.PLANES_PER_FRAME + self.ENCODING.ENDS
 
-    def seen_as(self, trained: WithHistory) -> Self:
+    def seen_as(self, trained: "WithHistory") -> Self:
         """Return the same rules with the planes of `trained`, the game that a network has
         learned."""
         return dataclasses.replace(self, history=trained.history)  # type: ignore[type-var]

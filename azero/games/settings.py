@@ -1,7 +1,5 @@
 """Settings of games: which one, and its rules. Each game's class is in its folder."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -42,7 +40,7 @@ class GameConfig(Kind):
         """Return the same game with rewards that depend on the winner alone."""
         return self
 
-    def seen_as(self, trained: GameConfig) -> Self:
+    def seen_as(self, trained: "GameConfig") -> Self:
         """Return these rules with the planes of a network that learned with `trained`."""
         return self
 

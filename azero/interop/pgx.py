@@ -5,8 +5,6 @@ Pgx is an optional extra (`pip install 'azero[peers]'`); this module is imported
 used.
 """
 
-from __future__ import annotations
-
 from html import escape
 from typing import Any, cast
 
@@ -61,7 +59,7 @@ class AzeroState(core.State):
     """int32[]: who moves first."""
     _game_state: PyTree
     """The state of our game."""
-    _env: AzeroEnv = cast("AzeroEnv", struct.field(pytree_node=False, default=None))
+    _env: "AzeroEnv" = cast("AzeroEnv", struct.field(pytree_node=False, default=None))
 
     @property
     def env_id(self) -> Any:

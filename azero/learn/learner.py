@@ -4,8 +4,6 @@ Under `jit` the batch is one global array, so losses, gradients and batch-norm s
 of the whole batch on any number of devices.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Callable
@@ -63,7 +61,7 @@ class TrainState:
         params = self.params if self.average is None else self.average
         return {"params": params, "batch_stats": self.batch_stats}
 
-    def starting_with(self, variables: PyTree, mesh: Mesh) -> TrainState:
+    def starting_with(self, variables: PyTree, mesh: Mesh) -> "TrainState":
         """Return this state, before its first step, with the variables of another network."""
         placed, params = (put(part, replicated(mesh)) for part in (variables, variables["params"]))
         average = None if self.average is None else params

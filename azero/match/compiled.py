@@ -6,8 +6,6 @@ same batch size. After each move the halves change hands. If the requested games
 halves on all devices, extra games are played and not counted.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -109,7 +107,7 @@ def make_match(
     moves_per_chunk: int = 8,
     mesh: Mesh | None = None,
     new_trees: TreeMakers = (None, None),
-) -> Match:
+) -> "Match":
     """Make a compiled match of `num_games` games between two searches, each with parameters of its
     own.
 

@@ -17,8 +17,6 @@ rating to be found (Jeffreys' prior, for two players), half won and half lost, s
 that played.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -60,7 +58,7 @@ class PairResult:
         return self.wins + self.draws + self.losses
 
     @property
-    def without_draws(self) -> PairResult:
+    def without_draws(self) -> "PairResult":
         """These games with every draw counted as half a win and half a loss."""
         return dataclasses.replace(
             self, wins=self.wins + self.draws / 2, draws=0.0, losses=self.losses + self.draws / 2
@@ -150,7 +148,7 @@ def fit_elo(
     free = [name for name in names if name not in anchors]
     start = float(np.mean(list(anchors.values())))
 
-    def posed(results: Sequence[PairResult]) -> tuple[_Rows, _Design]:
+    def posed(results: Sequence[PairResult]) -> "tuple[_Rows, _Design]":
         rows = _rows(results, names, games, prior if free else 0.0)
         return rows, _Design.make(rows, names, free, anchors, start)
 
@@ -242,7 +240,7 @@ class _Design:
         free: Sequence[str],
         anchors: Mapping[str, float],
         start: float,
-    ) -> _Design:
+    ) -> "_Design":
         known = np.array([anchors.get(name, start) for name in names])
         sides = np.zeros((len(rows.games), len(names)))
         sides[np.arange(len(sides)), rows.first] += 1

@@ -1,7 +1,5 @@
 """The games of a match between two players as rows, and their summary."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
@@ -82,7 +80,7 @@ class MatchGame:
         }
 
     @classmethod
-    def from_row(cls, row: Row) -> MatchGame:
+    def from_row(cls, row: Row) -> "MatchGame":
         """Return the game that `row` put into a row.
 
         Raises:

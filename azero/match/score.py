@@ -1,8 +1,6 @@
 """The result of a match in numbers: wins, draws and losses by colour, the score's confidence
 interval, also where games depend on each other, and AlphaGo Zero's gate."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -42,7 +40,7 @@ class Tally:
     losses: int = 0
 
     @classmethod
-    def of(cls, rewards: Sequence[float] | np.ndarray) -> Tally:
+    def of(cls, rewards: Sequence[float] | np.ndarray) -> "Tally":
         """Count the rewards +1, 0 and -1 of games."""
         signs = np.sign(rewards)
         return cls(*(int(np.sum(signs == sign)) for sign in (1, 0, -1)))
@@ -62,7 +60,7 @@ class Tally:
         """The 95% interval of the score."""
         return wilson_interval(self.score, self.games)
 
-    def __add__(self, other: Tally) -> Tally:
+    def __add__(self, other: "Tally") -> "Tally":
         return Tally(self.wins + other.wins, self.draws + other.draws, self.losses + other.losses)
 
 

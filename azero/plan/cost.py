@@ -6,8 +6,6 @@ whose length depends on data (the descent into a tree, the flood of a chain of s
 `ASSUMED_TURNS` times.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 import re
@@ -74,10 +72,10 @@ class Cost:
     unknown_loops: int = 0
     """Loops of unknown length."""
 
-    def __add__(self, other: Cost) -> Cost:
+    def __add__(self, other: "Cost") -> "Cost":
         return Cost(*map(operator.add, vars(self).values(), vars(other).values()))
 
-    def times(self, count: float) -> Cost:
+    def times(self, count: float) -> "Cost":
         """Return the cost of `count` repetitions; a loop stays one loop."""
         flops, hbm_bytes = count * self.flops, count * self.hbm_bytes
         exchanged_bytes, seconds = count * self.exchanged_bytes, count * self.seconds

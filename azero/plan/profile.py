@@ -6,8 +6,6 @@ TPU. Each line also has the roofline time of the same instructions (`azero.plan.
 tables, plain values and an image.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import operator
@@ -71,7 +69,7 @@ class Time:
     runs: float = 0.0
     """How often instructions run in it."""
 
-    def __add__(self, other: Time) -> Time:
+    def __add__(self, other: "Time") -> "Time":
         return Time(*map(operator.add, vars(self).values(), vars(other).values()))
 
 

@@ -1,7 +1,5 @@
 """Game clocks: a player's time, the time left after a move, and how much to use for a move."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -57,7 +55,7 @@ class Clock(NamedTuple):
             1 if self.period_moves > 0 else self.periods
         )
 
-    def after(self, seconds: float) -> Clock | None:
+    def after(self, seconds: float) -> "Clock | None":
         """Return the clock after a move that took `seconds`, or None if the time ran out."""
         limit = self.limit_seconds
         if limit is None or self.main_seconds is None or self.seconds_per_move is not None:
@@ -74,7 +72,7 @@ class Clock(NamedTuple):
         )
         return self._replace(main_seconds=self.increment_seconds, periods=self.periods - used)
 
-    def _after_canadian(self, over: float) -> Clock:
+    def _after_canadian(self, over: float) -> "Clock":
         running = self.moves_left > 0
         left = (self.period_left if running else self.period_seconds) - over
         left += self.increment_seconds

@@ -1,8 +1,6 @@
 """Choosing a move from a search tree: limits, choice, sampled openings, resignation; values, bounds
 and principal variations of the root's moves."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -140,7 +138,7 @@ class PlayStyle:
     stop_early: bool = True
     """With a clock: stop when no other move can catch up with the most visited one."""
 
-    def with_visits(self, visits: int, counts_new: bool = False) -> PlayStyle:
+    def with_visits(self, visits: int, counts_new: bool = False) -> "PlayStyle":
         """Return this style with another limit of visits; with `counts_new`, of new ones."""
         if counts_new:
             limits = dataclasses.replace(self.limits, visits=None, playouts=visits)

@@ -1,7 +1,5 @@
 """Points and owners as predicted by a network with score and ownership heads."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import jax
@@ -29,7 +27,7 @@ class PointsEstimate(NamedTuple):
     ownership: np.ndarray
     """float32[H * W], 1 is the side to move's."""
 
-    def for_opponent(self) -> PointsEstimate:
+    def for_opponent(self) -> "PointsEstimate":
         """Return the estimate for the other side."""
         return PointsEstimate(-self.lead, self.stdev, -self.ownership)
 

@@ -1,7 +1,5 @@
 """Other programs by name: GTP for Go, UCI for chess, USI or GNU Shogi's own language for shogi."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import shlex
@@ -68,7 +66,7 @@ class UciSpec:
         shown = [f"{name} {value}" for name, value in self.options if name != "UCI_LimitStrength"]
         return ", ".join([Path(self.command[0]).name, *shown, *([self.go] if self.go else [])])
 
-    def by_clock(self) -> UciSpec:
+    def by_clock(self) -> "UciSpec":
         """Return the program in a match by the clock: without limits of its own it is sent the
         time."""
         return dataclasses.replace(self, limits="") if self.limits is None else self

@@ -1,7 +1,5 @@
 """A player with one tree for its game, kept from move to move: for engines and reviews."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import math
@@ -73,7 +71,7 @@ class TreePlayer:
         self._use(game)
         self._bad_moves = 0
 
-    def another(self) -> TreePlayer:
+    def another(self) -> "TreePlayer":
         """Return a player with a tree of its own that uses the same programs; of the two only one
         may think at a time."""
         other = copy.copy(self)

@@ -1,8 +1,6 @@
 """The events that a stage yields, in the order in which they happen, which the driver logs; and
 the counts of self-play that they report."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -94,7 +92,7 @@ class IterationDone:
     games: int
     positions: int
     steps: int
-    tally: SelfplayTally
+    tally: "SelfplayTally"
     """Of the games that ended in it, and their positions."""
     window_games: int
     window_positions: int

@@ -1,7 +1,5 @@
 """A data set of recorded games on disk: its settings, and a directory of shards for each split."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import json
@@ -58,7 +56,7 @@ class Dataset:
         self.fractions.check()
 
     @classmethod
-    def open(cls, directory: Path) -> Dataset:
+    def open(cls, directory: Path) -> "Dataset":
         """Open the data set in `directory`.
 
         Raises:
@@ -99,7 +97,7 @@ class Dataset:
         fractions: Fractions,
         rows_per_position: int = 1,
         has_searches: bool = False,
-    ) -> Dataset:
+    ) -> "Dataset":
         """Make a data set, or open an existing one with the same settings.
 
         Raises:

@@ -1,8 +1,6 @@
 """Networks that play many games at once: the programs of one are shared, every game has its own
 tree, and one search runs at a time."""
 
-from __future__ import annotations
-
 import dataclasses
 import threading
 import time
@@ -162,12 +160,12 @@ class Network:
                 return None
         return loading.result()
 
-    def player(self, game: Game) -> GamePlayer:
+    def player(self, game: Game) -> "GamePlayer":
         """Return a player of its own for a game, whose board is this network's."""
         del game
         return GamePlayer(self)
 
-    def keep(self, player: GamePlayer) -> None:
+    def keep(self, player: "GamePlayer") -> None:
         """Mark the tree of `player` as most recently used; drop the least recently used ones beyond
         the limit."""
         with self._lock:

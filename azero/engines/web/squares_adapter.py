@@ -1,7 +1,5 @@
 """A game on squares for the browser: chess, shogi, their small relatives, tic-tac-toe."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -105,7 +103,7 @@ class SquaresAdapter:
             return position.action_name(action)
         return how.name(how.notation.board_of(position.state), action)
 
-    def squares(self, name: str) -> Squares:
+    def squares(self, name: str) -> "Squares":
         """Return a move by its squares, from its name."""
         if self._diagram is None:
             return Squares(name, None, square_of(FILES, RANKS, name), "", "")
@@ -139,7 +137,7 @@ class SquaresAdapter:
             "glyphs": PIECES if self.name == "shogi" else {},
         }
 
-    def _last(self) -> list[Squares]:
+    def _last(self) -> "list[Squares]":
         """Return the last move, if there is one."""
         positions = self.session.positions[-2:]
         if len(positions) < 2:

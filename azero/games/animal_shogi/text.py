@@ -6,8 +6,6 @@ and H (chick, elephant, giraffe, lion, hen), small letters for the second player
 with a + where a chick becomes a hen, and drops C@b2, as Fairy-Stockfish writes them.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections import Counter
@@ -198,7 +196,7 @@ class AnimalShogiBoard:
         """The legal actions by their names."""
         return {format_move(self, action): action for action in self.actions}
 
-    def after(self, action: int) -> AnimalShogiBoard:
+    def after(self, action: int) -> "AnimalShogiBoard":
         """Return the board after a legal action."""
         return AnimalShogiBoard(
             positions.play(self.position, moves.decode(np.array([action], np.uint32))),  # type: ignore[arg-type]

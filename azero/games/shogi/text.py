@@ -1,7 +1,5 @@
 """Shogi in text: SFEN, moves in USI, diagrams. Host side only, with numpy instead of JAX."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass
 from typing import Any
@@ -89,7 +87,7 @@ class ShogiBoard:
         """The legal actions by their names in USI."""
         return {format_usi(self, action): action for action in self.actions}
 
-    def after(self, action: int) -> ShogiBoard:
+    def after(self, action: int) -> "ShogiBoard":
         """Return the board after a legal action."""
         return ShogiBoard(
             tuple(positions.play(self.frame, moves.decode(np.array([action], np.uint32))))  # type: ignore[arg-type]

@@ -8,8 +8,6 @@ Moves are drawn from the softmax of a policy that is linear in the features of
 `azero.games.go.alphago2016.patterns.rollout_features`.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -44,7 +42,7 @@ class Starts(NamedTuple):
     """int64[B]: in a row"""
 
     @classmethod
-    def of(cls, states: GoState, num_points: int) -> Starts:
+    def of(cls, states: GoState, num_points: int) -> "Starts":
         """Return the positions of states[B] on the host, with their last move, its captures, and
         the forbidden ko."""
         frames = np.asarray(states.frames)[:, :2]
