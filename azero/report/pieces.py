@@ -204,7 +204,7 @@ def draw_choice(position: Position, played: int, best: int) -> Choice:
         for action, kind in ((best, "best"), (played, "played"))
     )
     game = StoredGame(position.game.name, position.game.board_shape, (), (0.0, 0.0))
-    return Choice(draw_pieces(game, [_rows(how, board)], arrows), how.hands(board), how.is_turned)
+    return Choice(draw_pieces(game, [_rows(how, board)], arrows), _hands(board), how.is_turned)
 
 
 def _draw_arrow(how: Diagram, move: Squares, kind: str) -> str:
