@@ -94,15 +94,6 @@ def board_directories(workdir: Path) -> dict[int | None, Path]:
     return {None: workdir, **{int(size[1]): path for size, path in sizes if size}}
 
 
-def read_settings(workdir: Path) -> dict[str, Any]:
-    """Return the resolved settings as they were written; empty where nothing has been.
-
-    Raises:
-      ValueError: the file is damaged; it is named.
-    """
-    return read_json(workdir / CONFIG)
-
-
 def read_config(directory: Path) -> Config:
     """Return the settings of the exported network or of the run in a directory. Unlike
     `azero.checkpoint` this needs no JAX, whose import takes seconds.
@@ -113,7 +104,7 @@ def read_config(directory: Path) -> Config:
     exported = directory / EXPORTED
     if exported.exists():
         return exported_settings(exported, read_header(exported)[0]["facts"])[1]
-    if not (settings := read_settings(directory)):
+    if not (settings := read_json(directory / CONFIG)):
         raise ValueError(f"{directory} has no settings ({CONFIG}): it is not a run")
     return from_dict(settings, source=str(directory / CONFIG))
 

@@ -65,6 +65,15 @@ class ResidualConfig(ConvolutionalConfig):
     block. unrolled: one after the other, which takes minutes to compile and on a TPU is faster and
     takes less memory, because a loop keeps every activation in one large array. auto: unrolled for
     small networks on CPUs and TPUs, else scan. The parameters are the same."""
+    batch_norm_momentum: float = 0.95
+    """Share of the old running statistics kept at each training step (the papers give none)."""
+    batch_norm_epsilon: float = 1e-5
+    """Added to the variance (the papers give none)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_range(self, "network", "batch_norm_momentum", 0, 1)
+        check_range(self, "network", "batch_norm_epsilon", 0, above=True)
 
 
 @dataclass(frozen=True)
@@ -96,17 +105,11 @@ class ResNetConfig(ResidualConfig):
     colour_plane: int | None = None
     """Input plane whose ones say that the first mover is to move, for a network whose value head
     gives the first mover's result (ELF OpenGo); None: the head gives that of the side to move."""
-    batch_norm_momentum: float = 0.95
-    """Share of the old running statistics kept at each training step (the paper gives none)."""
-    batch_norm_epsilon: float = 1e-5
-    """Added to the variance (the paper gives none)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_range(self, "network", "policy_filters value_filters", 1)
         check_range(self, "network", "colour_plane", 0)
-        check_range(self, "network", "batch_norm_momentum", 0, 1)
-        check_range(self, "network", "batch_norm_epsilon", 0, above=True)
 
 
 @dataclass(frozen=True)
@@ -135,10 +138,6 @@ class PooledConfig(ResidualConfig):
     """Filters of the heads' 1x1 convolutions (KG: 32 with a tower of 96 or 128)."""
     score_hidden: int = 32
     """Hidden units before the logit of a score, in games of points and a pass."""
-    batch_norm_momentum: float = 0.95
-    """Share of the old running statistics kept at each training step."""
-    batch_norm_epsilon: float = 1e-5
-    """Added to the variance."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -150,8 +149,6 @@ class PooledConfig(ResidualConfig):
             "network.inner-blocks: network.filters is even and at least 4 then, not "
             f"{self.filters}",
         )
-        check_range(self, "network", "batch_norm_momentum", 0, 1)
-        check_range(self, "network", "batch_norm_epsilon", 0, above=True)
         check(
             self.pooled_filters < self.block_filters,
             "network.pool-filters is below the filters of a 3x3 convolution, "

@@ -63,7 +63,7 @@ def resolve_settings(config: Config, workdir: Path) -> Config:
 def _resolve(config: Config, workdir: Path) -> Config:
     network = config.network
     is_open = isinstance(network, ConvolutionalConfig) and network.convolution == "auto"
-    if is_open and (written := files.read_settings(workdir)):
+    if is_open and (written := files.read_json(workdir / files.CONFIG)):
         # Only this is read: the file may be of a version with other settings. Other kinds of
         # networks have none, and the checkpoint names what differs.
         earlier = {
