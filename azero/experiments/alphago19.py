@@ -14,6 +14,7 @@ from azero.train.alphago2016.config import (
     StageConfig,
     ValueDataConfig,
 )
+from azero.train.main import main_of_stages
 from azero.train.settings import CheckpointConfig
 
 _HALVED = tuple((80_000_000 * times, 0.003 / 2**times) for times in range(5))
@@ -72,6 +73,4 @@ EXPERIMENT = AlphaGoExperiment(
 )
 
 if __name__ == "__main__":
-    from azero.train.main import main_of_stages
-
     main_of_stages(EXPERIMENT)

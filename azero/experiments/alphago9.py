@@ -14,6 +14,7 @@ from azero.train.alphago2016.config import (
     StageConfig,
     ValueDataConfig,
 )
+from azero.train.main import main_of_stages
 from azero.train.settings import CheckpointConfig
 
 
@@ -69,6 +70,4 @@ EXPERIMENT = AlphaGoExperiment(
 )
 
 if __name__ == "__main__":
-    from azero.train.main import main_of_stages
-
     main_of_stages(EXPERIMENT)

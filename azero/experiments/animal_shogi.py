@@ -6,6 +6,7 @@ import dataclasses
 from azero.experiment import Experiment
 from azero.experiments import minichess
 from azero.games.animal_shogi.settings import AnimalShogiConfig
+from azero.train.main import main
 
 _SMALL = minichess.EXPERIMENT.config
 
@@ -27,6 +28,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.train.main import main
-
     main(EXPERIMENT)

@@ -6,6 +6,7 @@ import dataclasses
 from azero.experiment import Experiment
 from azero.experiments import animal_shogi, minichess_efficient
 from azero.games.animal_shogi.settings import AnimalShogiConfig
+from azero.train.main import main
 
 _PLAIN = animal_shogi.EXPERIMENT.config
 _EFFICIENT = minichess_efficient.EXPERIMENT.config
@@ -32,6 +33,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.train.main import main
-
     main(EXPERIMENT)

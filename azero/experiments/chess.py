@@ -4,6 +4,7 @@ below."""
 from azero.experiment import Experiment
 from azero.experiments.alphazero import published
 from azero.games.chess.settings import ChessConfig
+from azero.train.main import main
 
 EXPERIMENT = Experiment(
     name="chess",
@@ -22,6 +23,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.train.main import main
-
     main(EXPERIMENT)

@@ -9,6 +9,7 @@ import dataclasses
 from azero.experiment import Experiment
 from azero.experiments import minichess, minichess_efficient
 from azero.games.chess.settings import ChessConfig
+from azero.train.main import main
 from azero.train.settings import CheckpointConfig, RunConfig
 
 _SMALL = minichess_efficient.EXPERIMENT.config
@@ -38,6 +39,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.train.main import main
-
     main(EXPERIMENT)

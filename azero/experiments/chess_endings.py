@@ -11,6 +11,7 @@ from azero.experiment import Experiment
 from azero.experiments import minichess
 from azero.games.chess.settings import ChessConfig
 from azero.match.settings import EvaluationConfig
+from azero.train.main import main
 from azero.train.settings import CheckpointConfig, RunConfig
 
 _SMALL = minichess.EXPERIMENT.config
@@ -44,6 +45,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.train.main import main
-
     main(EXPERIMENT)

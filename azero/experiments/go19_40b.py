@@ -5,6 +5,7 @@ import dataclasses
 
 from azero.experiment import Experiment
 from azero.experiments import go19
+from azero.train.main import main
 
 EXPERIMENT = Experiment(
     name="go19_40b",
@@ -22,6 +23,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.train.main import main
-
     main(EXPERIMENT)

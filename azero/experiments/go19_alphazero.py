@@ -4,6 +4,7 @@ below."""
 from azero.experiment import Experiment
 from azero.experiments.alphazero import published
 from azero.games.go.settings import GoConfig
+from azero.train.main import main
 
 EXPERIMENT = Experiment(
     name="go19_alphazero",
@@ -25,6 +26,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.train.main import main
-
     main(EXPERIMENT)

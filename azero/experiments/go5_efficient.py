@@ -8,6 +8,7 @@ from azero.data.settings import ReplayConfig
 from azero.experiment import Experiment
 from azero.experiments import go5, go9_efficient
 from azero.networks.settings import PooledConfig
+from azero.train.main import main
 from azero.train.settings import CheckpointConfig, RunConfig
 
 EXPERIMENT = Experiment(
@@ -46,6 +47,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.train.main import main
-
     main(EXPERIMENT)

@@ -8,6 +8,7 @@ from azero.experiment import Experiment
 from azero.experiments import go5, go19
 from azero.games.go.settings import GoConfig
 from azero.selfplay.settings import SelfplayConfig
+from azero.train.main import main
 from azero.train.settings import CheckpointConfig, RunConfig
 
 _PUBLISHED = go19.EXPERIMENT.config
@@ -42,6 +43,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.train.main import main
-
     main(EXPERIMENT)

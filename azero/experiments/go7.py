@@ -10,6 +10,7 @@ from azero.games.go.settings import GoConfig
 from azero.match.settings import EvaluationConfig
 from azero.networks.settings import ResNetConfig
 from azero.selfplay.settings import SelfplayConfig
+from azero.train.main import main
 from azero.train.settings import CheckpointConfig, RunConfig
 
 EXPERIMENT = Experiment(
@@ -40,6 +41,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.train.main import main
-
     main(EXPERIMENT)

@@ -6,6 +6,7 @@ import dataclasses
 from azero.experiment import Experiment
 from azero.experiments import go9_efficient
 from azero.games.go.settings import GoConfig
+from azero.train.main import main
 from azero.train.settings import RunConfig
 
 EXPERIMENT = Experiment(
@@ -27,6 +28,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.train.main import main
-
     main(EXPERIMENT)

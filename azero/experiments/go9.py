@@ -10,6 +10,7 @@ from azero.networks.settings import ResNetConfig
 from azero.search.settings import PuctConfig
 from azero.selfplay.settings import SelfplayConfig
 from azero.settings import Config
+from azero.train.main import main
 from azero.train.settings import CheckpointConfig, RunConfig
 
 EXPERIMENT = Experiment(
@@ -43,6 +44,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.train.main import main
-
     main(EXPERIMENT)

@@ -5,6 +5,7 @@ import dataclasses
 from azero.experiment import Experiment
 from azero.experiments import go9
 from azero.search.settings import GumbelConfig
+from azero.train.main import main
 
 EXPERIMENT = Experiment(
     name="go9_gumbel",
@@ -21,6 +22,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.train.main import main
-
     main(EXPERIMENT)

@@ -9,6 +9,7 @@ import dataclasses
 
 from azero.experiment import Experiment
 from azero.experiments import go9, sl9
+from azero.train.main import main
 
 _GO9 = go9.EXPERIMENT.config
 
@@ -45,6 +46,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.train.main import main
-
     main(EXPERIMENT)

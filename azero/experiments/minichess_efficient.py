@@ -8,6 +8,7 @@ from azero.experiment import Experiment
 from azero.experiments import minichess
 from azero.games.minichess.settings import MinichessConfig
 from azero.networks.settings import PooledConfig
+from azero.train.main import main
 
 _PLAIN = minichess.EXPERIMENT.config
 
@@ -51,6 +52,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.train.main import main
-
     main(EXPERIMENT)

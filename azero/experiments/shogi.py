@@ -4,6 +4,7 @@ below."""
 from azero.experiment import Experiment
 from azero.experiments.alphazero import published
 from azero.games.shogi.settings import ShogiConfig
+from azero.train.main import main
 
 EXPERIMENT = Experiment(
     name="shogi",
@@ -24,6 +25,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.train.main import main
-
     main(EXPERIMENT)

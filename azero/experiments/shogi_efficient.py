@@ -9,6 +9,7 @@ import dataclasses
 from azero.experiment import Experiment
 from azero.experiments import chess_efficient
 from azero.games.shogi.settings import ShogiConfig
+from azero.train.main import main
 from azero.train.settings import RunConfig
 
 _CHESS = chess_efficient.EXPERIMENT.config
@@ -31,6 +32,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.train.main import main
-
     main(EXPERIMENT)

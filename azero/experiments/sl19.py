@@ -9,6 +9,7 @@ from azero.match.settings import EvaluationConfig
 from azero.networks.settings import ResNetConfig
 from azero.search.settings import PuctConfig
 from azero.settings import Config
+from azero.train.main import main
 from azero.train.settings import CheckpointConfig, RunConfig
 
 EXPERIMENT = Experiment(
@@ -49,6 +50,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.train.main import main
-
     main(EXPERIMENT)

@@ -12,6 +12,7 @@ from azero.experiments import chess_efficient
 from azero.games.chess.settings import ChessConfig
 from azero.match.settings import EvaluationConfig
 from azero.settings import Config
+from azero.train.main import main
 from azero.train.settings import CheckpointConfig, RunConfig
 
 _FROM_NOTHING = chess_efficient.EXPERIMENT.config
@@ -43,6 +44,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.train.main import main
-
     main(EXPERIMENT)

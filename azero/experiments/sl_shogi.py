@@ -9,6 +9,7 @@ import dataclasses
 from azero.experiment import Experiment
 from azero.experiments import sl_chess
 from azero.games.shogi.settings import ShogiConfig
+from azero.train.main import main
 
 EXPERIMENT = Experiment(
     name="sl_shogi",
@@ -18,6 +19,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.train.main import main
-
     main(EXPERIMENT)

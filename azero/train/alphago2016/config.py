@@ -10,8 +10,6 @@ import zlib
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-import numpy as np
-
 from azero.config import check_range
 from azero.data.settings import ReplayConfig
 from azero.games.go.settings import GoConfig
@@ -339,4 +337,6 @@ def stage_config(settings: AlphaGoConfig, name: str) -> Config:
 def stage_seed(seed: int, stage: str) -> int:
     """Return the seed of a stage, below 2**31. Stages number their iterations, shards and batches
     in the same way, so with one seed they would draw the same numbers."""
+    import numpy as np  # the settings of experiments are read without it
+
     return int(np.random.default_rng([seed, zlib.crc32(stage.encode())]).integers(2**31))
