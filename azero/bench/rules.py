@@ -204,6 +204,8 @@ def compare_final_board(record: GameRecord, board: np.ndarray) -> bool:
 
 def check_records(paths: Positional[tuple[Path, ...]]) -> Iterator[str]:
     """Replay every game of the files; yield a line for every violation and one for every file."""
+    if not paths:
+        raise SystemExit("replay: name the files of games")
     for path in paths:
         num_games = num_moves = num_clean = num_equal = 0
         rules: Counter[str] = Counter()

@@ -6,7 +6,7 @@ azero bench tpu
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import tyro
 
@@ -22,7 +22,8 @@ COUNTED = ("gather", "scatter", "while", "fusion", "all-reduce")
 """Instructions whose number is printed."""
 
 
-GAMES: dict[str, tuple[str, dict[str, Any]]] = {
+GameName = Literal["go 19x19", "chess", "shogi"]
+GAMES: dict[GameName, tuple[str, dict[str, Any]]] = {
     "go 19x19": ("go", {"size": 19}),
     "chess": ("chess", {}),
     "shogi": ("shogi", {}),
@@ -30,7 +31,9 @@ GAMES: dict[str, tuple[str, dict[str, Any]]] = {
 """The compiled games: name in the table of games, and options."""
 
 
-def run(topology: str = TOPOLOGY, name: str = "go 19x19", num_games: int = 1024) -> dict[str, Any]:
+def run(
+    topology: str = TOPOLOGY, name: GameName = "go 19x19", num_games: int = 1024
+) -> dict[str, Any]:
     """Compile one step and the legal mask of `num_games` real games of GAMES[name] for `topology`,
     sharded over its chips, and return the results.
 
@@ -58,7 +61,7 @@ class TpuArguments:
 
     topology: str = TOPOLOGY
     """Kind and number of chips."""
-    game: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    game: tyro.conf.UseAppendAction[tuple[GameName, ...]] = ()
     """Only this game; may be given several times."""
 
 
