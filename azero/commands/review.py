@@ -179,7 +179,7 @@ def _read(path: Path, number: int, game: str) -> Record:
         ):
             return cast(Record, record)
     problem = next(
-        (error for error in skipped if error.place == place),
+        (error for error in skipped if f"{error.place},".startswith(f"{place},")),
         skipped[0] if skipped and number == 1 else None,
     )
     raise problem or ValueError(f"there is no game {number} in {path}")

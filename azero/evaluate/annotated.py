@@ -3,6 +3,7 @@ or CSA."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 from azero.evaluate.review import Review, ReviewedMove
@@ -17,13 +18,15 @@ from azero.players.thinking import chess_centipawns, shogi_centipawns, win_rate
 GLYPHS = ((0.3, 4), (0.2, 2), (0.1, 6))
 """Smallest loss in value of a blunder, a mistake and a dubious move, with PGN's glyphs (the limits
 of Lichess: lila, Advice.scala)."""
+_EVALUATION = re.compile(r"^\*\* -?\d+\s*|\[%eval\s[^\]]*\]\s*")
+"""An evaluation in a comment of CSA or PGN."""
 
 
 def annotated_record(review: Review) -> tuple[str, str]:
     """Return the suffix and the text of the record, with the comments of a review after the
     record's own, and the better line as a variation where a move gave something away (CSA has no
-    variations). Evaluations after each move are for White in PGN (`[%eval 0.35]`, as Lichess) and
-    for Black in CSA (`'** 120`, as floodgate)."""
+    variations). Evaluations after each move replace those of the record; they are for White in PGN
+    (`[%eval 0.35]`, as Lichess) and for Black in CSA (`'** 120`, as floodgate)."""
     record = review.game.record
     if isinstance(record, GameRecord):
         comments = _comments(review, {}, "", "\n")
@@ -35,9 +38,20 @@ def annotated_record(review: Review) -> tuple[str, str]:
     scores = _after_moves(review, lambda value: f"** {shogi_centipawns(value)}")
     played, ending = record.actions, special_move(record)
     if review.stopped:  # a record has legal moves alone
-        played, ending = played[: review.moves[-1].number], ""
-    players, comments = (record.black, record.white), _comments(review, scores, "\n", "\n")
-    return ".csa", format_csa(played, record.sfen, *players, ending, comments, record.facts)
+        played = played[: review.moves[-1].number]
+        opponent = ("white", "black")[review.final_position.to_play]
+        is_foul = len(record.actions) == len(played) + 1 and record.winner == opponent
+        ending = "%ILLEGAL_MOVE" if is_foul else ""
+    return ".csa", format_csa(
+        played,
+        record.sfen,
+        record.black,
+        record.white,
+        ending,
+        _comments(review, scores, "\n", "\n"),
+        record.facts,
+        record.ratings,
+    )
 
 
 def _after_moves(review: Review, score: Callable[[float], str]) -> dict[int, str]:
@@ -49,13 +63,17 @@ def _after_moves(review: Review, score: Callable[[float], str]) -> dict[int, str
 
 
 def _notes(review: Review, comments: Sequence[str]) -> list[Note]:
-    """Return the notes of all moves of the record: comments, and for a move that gave something
-    away its better line and its mark."""
-    notes = [Note(comment) for comment in comments]
+    """Return the notes of all moves of the record: comments, its own marks, and for a move that
+    gave something away its better line and its mark."""
+    record = review.game.record
+    marks = record.glyphs if isinstance(record, PgnGame) else [()] * len(comments)
+    notes = [Note(comment, (), own) for comment, own in zip(comments, marks, strict=True)]
     for move in review.moves:
         if move.loss > 0:
-            glyph = next((glyph for loss, glyph in GLYPHS if move.loss >= loss), 0)
-            notes[move.number - 1] = Note(comments[move.number - 1], (move.line,), glyph)
+            note = notes[move.number - 1]
+            glyph = [glyph for loss, glyph in GLYPHS if move.loss >= loss][:1]
+            glyphs = tuple(dict.fromkeys([*note.glyphs, *glyph]))
+            notes[move.number - 1] = Note(note.comment, (move.line,), glyphs)
     return notes
 
 
@@ -66,7 +84,7 @@ def _comments(
     record = review.game.record
     comments = [*record.comments, *[""] * (len(record.moves) - len(record.comments))]
     for move in review.moves:
-        words = (comments[move.number - 1], *_remarks(review, move))
+        words = (_EVALUATION.sub("", comments[move.number - 1]), *_remarks(review, move))
         text = separator.join(word for word in words if word)
         comments[move.number - 1] = scores.get(move.number, "") + after_score + text
     return comments

@@ -49,6 +49,7 @@ def recorded_game(record: Record, game: Game) -> RecordedGame:
         is_usual, players = start == CHESS_START, (tags.get("White", ""), tags.get("Black", ""))
         facts = [("result", "" if record.result == "*" else record.result)]
         facts += [(name.lower(), tags.get(name, "")) for name in ("Date", "Event", "Opening")]
+        _ = record.actions  # raises with the place of an impossible position
     else:
         start, is_usual = record.sfen, record.sfen == SHOGI_START
         players, facts = (record.black, record.white), [("result", record.verdict)]
@@ -75,10 +76,16 @@ def _of_go(record: GameRecord, game: Game) -> RecordedGame:
 
 def _with_ranks(names: tuple[str, str], ranks: list[str] | tuple[str, str]) -> tuple[str, str]:
     first, second = (
-        f"{name} {rank}".strip() if name else "" for name, rank in zip(names, ranks, strict=True)
+        f"{name} {rank}".strip() if _is_known(name) else ""
+        for name, rank in zip(names, ranks, strict=True)
     )
     return first, second
 
 
 def _known(facts: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, text) for name, text in facts if text.strip("?. "))
+    return tuple((name, text) for name, text in facts if _is_known(text))
+
+
+def _is_known(text: str) -> bool:
+    """Return whether a text says something: PGN has question marks for what is not known."""
+    return bool(text.strip("?. "))

@@ -13,5 +13,5 @@ class Note:
     variations: tuple[tuple[int, ...], ...] = ()
     """Other lines instead of this move, as actions; colours alternate from the move's own. CSA has
     none."""
-    glyph: int = 0
-    """PGN's numeric annotation glyph (PGN standard, section 10): 2 for a mistake; 0 for none."""
+    glyphs: tuple[int, ...] = ()
+    """PGN's numeric annotation glyphs (PGN standard, section 10): 2 for a mistake."""

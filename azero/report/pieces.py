@@ -204,7 +204,8 @@ def draw_choice(position: Position, played: int, best: int) -> Choice:
         for action, kind in ((best, "best"), (played, "played"))
     )
     game = StoredGame(position.game.name, position.game.board_shape, (), (0.0, 0.0))
-    return Choice(draw_pieces(game, [_rows(how, board)], arrows), _hands(board), how.is_turned)
+    drawn = draw_pieces(game, [_rows(how, board)], arrows, "position with a better move")
+    return Choice(drawn, _hands(board), how.is_turned)
 
 
 def _draw_arrow(how: Diagram, move: Squares, kind: str) -> str:
@@ -225,9 +226,9 @@ def _draw_arrow(how: Diagram, move: Squares, kind: str) -> str:
     return f'<path class="arrow {kind}" d="{path}"/>'
 
 
-def draw_pieces(game: StoredGame, boards: Sequence[str], marks: str = "") -> str:
+def draw_pieces(game: StoredGame, boards: Sequence[str], marks: str = "", label: str = "") -> str:
     """Return the last of the positions as an SVG, with the squares marked that the last move
-    changed; `marks` are drawn over it.
+    changed; `marks` are drawn over it; `label` is what the board is called where it is not seen.
 
     The group of class `stones` holds one text per piece, which the report's stepper redraws for
     other positions.
@@ -255,7 +256,7 @@ def draw_pieces(game: StoredGame, boards: Sequence[str], marks: str = "") -> str
     )
     return (
         f'<svg class="board" viewBox="0 0 {width} {height}" role="img" '
-        f'aria-label="position after {len(game.actions)} moves">'
+        f'aria-label="{label or f"position after {len(game.actions)} moves"}">'
         f'<rect class="wood" x="{MARGIN}" y="{MARGIN}" width="{columns * CELL}" '
         f'height="{rows * CELL}"/>'
         f'<path class="lines" d="{"".join(lines)}"/>{texts}<g '

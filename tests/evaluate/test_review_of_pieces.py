@@ -32,9 +32,13 @@ FOOLS_MATE = """[White "Ann"]
 [Date "????.??.??"]
 [Event "Match"]
 
-1. f3 e5 {solid} 2. g4 Qh4# 0-1
+1. f3! {[%eval 0.3]} e5 {solid} (1... c5??) 2. g4 $13 $4 {[%clk 0:01:00] [%eval -9.5,20] %}
+2... Qh4# 0-1
 """
-SHOGI_GAME = "V2.2\nN+ann\nN-bob\nPI\n+\n+7776FU\n'mine\n-3334FU\n+8822UM\n-3122GI\n%TORYO\n"
+SHOGI_GAME = (
+    "V2.2\nN+ann\nN-bob\n'black_rate:ann:1500.5\nPI\n+\n"
+    "+7776FU\n'** 9 mine\n-3334FU\n+8822UM\n-3122GI\n%TORYO\n"
+)
 
 
 class Oracle:
@@ -107,10 +111,11 @@ def test_python_chess_reads_the_review() -> None:
     # value -0.2 for White is 90 tan(1.5638 x -0.2) centipawns (Leela Chess Zero)
     scores = [node.eval().white().score() for node in nodes]
     assert scores == [-29, 0, -546, -12780]
-    assert [sorted(node.nags) for node in nodes] == [[4], [], [4], []]
+    assert [sorted(node.nags) for node in nodes] == [[1, 4], [], [4, 13], []], "own marks stay"
     assert game.variations[1].san() == "e4"
     assert [node.san() for node in game.variations[1].mainline()] == ["e5", "Nf3"]
     assert nodes[1].variations[0] is nodes[2] and nodes[1].variations[1].san() == "Nc3"
+    assert nodes[2].clock() == 60 and nodes[2].comment.count("%eval") == 1
     assert "solid" in nodes[1].comment and "White scores 40.0% before" in nodes[1].comment
     assert "best e4; this one loses 15.0%" in " ".join(nodes[0].comment.split())
 
@@ -146,6 +151,7 @@ def test_moves_of_shogi_and_their_record() -> None:
     (again,) = csa.parse_games(text, "x")
     assert suffix == ".csa" and again.actions == record.actions and again.ending == "%TORYO"
     assert again.comments[0].startswith("** 0 mine Black wins 50.0% before this move; 7 visits")
+    assert again.ratings == (1500.5, None)
     theirs = require_module("cshogi.CSA").Parser.parse_str(text)[0]
     # 756.09 ln(p / (1 - p)) for Black's win rate p (dlshogi): 55%, 20%, and what follows
     assert theirs.scores == [0, 152, -1048, -831]
@@ -156,10 +162,12 @@ def test_kif_is_reviewed_as_csa_and_an_illegal_move_ends_it() -> None:
     (record,) = kif.parse_games(kif_text, "x.kif", [])
     found = shogi_review(record, SHOGI_OPINIONS)
     assert found.stopped == "move 3 is not legal" and len(found.moves) == 2
-    _, text = annotated_record(found)
-    (again,) = csa.parse_games(text, "x")
-    assert again.actions == record.actions[:2] and again.ending == ""
+    (again,) = csa.parse_games(annotated_record(found)[1], "x")
+    assert again.actions == record.actions[:2] and again.ending == "", "Black won by the record"
     assert "the review ends here: move 3 is not legal" in again.comments[1]
+    (record,) = kif.parse_games(kif_text.replace("投了", "反則勝ち"), "x.kif", [])
+    (again,) = csa.parse_games(annotated_record(shogi_review(record, SHOGI_OPINIONS))[1], "x")
+    assert (again.ending, again.winner) == ("%ILLEGAL_MOVE", "white")
 
 
 def test_the_page_has_boards_with_arrows(tmp_path: Path) -> None:
@@ -169,6 +177,10 @@ def test_the_page_has_boards_with_arrows(tmp_path: Path) -> None:
     assert "<h2>White's expected score</h2>" in page and "????" not in page
     assert page.count('<svg class="board"') == 2 and page.count('class="arrow played"') == 2
     assert "1. f3 <span" in page and "better e4 e5 Nf3" in page and "win rate" not in page
+    assert 'aria-label="position with a better move"' in page
+    unknown = FOOLS_MATE.replace("Ann", "?").replace("Bob", "?")
+    write_review(tmp_path / "page.html", chess_review(unknown, OPINIONS), "oracle")
+    assert "<h1>x.pgn game 1: White against Black</h1>" in (tmp_path / "page.html").read_text()
     (record,) = csa.parse_games(SHOGI_GAME, "x.csa")
     dropped = dataclasses.replace(record, actions=(*record.actions, _drop()))
     write_review(
@@ -189,6 +201,7 @@ def _drop() -> int:
     [
         ("x.pgn", FOOLS_MATE, "random-net:go5", "the network plays go, the record is a game of ch"),
         ("x.pgn", "1. e4 e4 *", "random-net:chess", "x.pgn game 1, move 1: 'e4' is not a legal"),
+        ("x.pgn", '[FEN "4k3/8/8/8/8/8 w"]\n1. e4 *', "random-net:chess", "x.pgn game 1: '4k3/8"),
         ("x.csa", SHOGI_GAME, "random-net:chess", "the record is a game of shogi"),
         ("x.txt", "1. e4", "random-net:chess", r"x.txt is not a game record; .* .pgn, "),
     ],
@@ -215,5 +228,8 @@ def test_the_command_reviews_a_game_of_a_collection(
     written = capsys.readouterr().out
     assert "games-2.review.pgn" in written and "2. g4 loses 45.00% (better Nc3)" in written
     assert (tmp_path / "games-2.review.html").exists()
+    path.write_text(f'1. e4 *\n\n[White "x"]\n1. e4 & *\n\n{FOOLS_MATE}')
+    with pytest.raises(ValueError, match=r"games.pgn game 2, line 4: '& .* is not PGN"):
+        analyze(path, Source(), game=2)
     with pytest.raises(ValueError, match=r"--panels draws games of Go, and .* is a game of chess"):
         show_search(path, Source("random-net:chess?blocks=1&filters=4"), 1)

@@ -28,13 +28,16 @@ chess.variant). Chess960 is not among them: its castling rights are not those of
 NULL_MOVES = ("--", "Z0")
 """How programs write that a side does not move, in analyses (python-chess, ChessBase)."""
 RESULTS = {(1, -1): "1-0", (-1, 1): "0-1", (0, 0): "1/2-1/2"}
+MARKS = {"!": 1, "?": 2, "!!": 3, "??": 4, "!?": 5, "?!": 6}
+"""Glyphs by what stands behind a move for them (PGN standard, section 8.2.3.8)."""
 
 _END = r"(?=[\s(){};<]|\Z)"
 # In a tag's value programs leave quotation marks as they are; the last one before "]" ends it.
 # "<...>" is reserved (section 7). Informators and ChessBase write evaluations as symbols, N and TN
 # for a novelty and D for a diagram.
 _TOKEN = re.compile(
-    rf"""(?P<skip>\s+ | ^%[^\n]* | <[^>\n]*> | \$\d+ | \d*[.…]+ | \d+(?=\s)
+    rf"""\$(?P<glyph>\d+) | (?P<mark>[!?]{{1,2}}(?![!?]))
+    | (?P<skip>\s+ | ^%[^\n]* | <[^>\n]*> | \d*[.…]+ | \d+(?=\s)
         | [!?‼⁇⁈⁉±∓⩲⩱∞□○⟳↑→⇆⊕∆⌓]+ | (?!--)[=+/~{DASHES}-]+{_END} | (?:e\.?p\.?|mate|TN|N|D){_END})
     | ;(?P<remark>[^\n]*) | \{{(?P<comment>[^}}]*)\}}
     | \[\s*(?P<tag>[A-Za-z0-9][\w+#=:-]*)\s*"(?P<value>(?:[^"\\\n]|\\.|"(?!\s*\]))*)"\s*\]
@@ -67,6 +70,8 @@ class PgnGame:
     left out"""
     result: str
     """1-0, 0-1, 1/2-1/2, or * for an unknown one; that of the tag where the moves end without"""
+    glyphs: tuple[tuple[int, ...], ...]
+    """of the moves, as `Note` has them"""
 
     @property
     def fen(self) -> str:
@@ -222,15 +227,15 @@ def parse_texts(content: str, name: str, first: int = 1) -> Iterator[PgnGame]:
         the line are quoted.
     """
     tags: dict[str, str] = {}
-    moves: list[tuple[str, str]] = []
+    moves: list[tuple[str, str, tuple[int, ...]]] = []
     depth, number, place = 0, first, 0
 
     def finish(written: str) -> PgnGame:
         result = _plain_result(written)
         if result == "*":
             result = _plain_result(tags.get("Result", ""))
-        words, comments = zip(*moves, strict=True) if moves else ((), ())
-        return PgnGame(f"{name} game {number}", tags, words, comments, result)
+        words, comments, glyphs = zip(*moves, strict=True) if moves else ((), (), ())
+        return PgnGame(f"{name} game {number}", tags, words, comments, result, glyphs)
 
     content = re.sub(r"\r\n?", "\n", content)  # a comment may end with the line
     while place < len(content):
@@ -250,10 +255,13 @@ def parse_texts(content: str, name: str, first: int = 1) -> Iterator[PgnGame]:
         if match["tag"]:
             tags[match["tag"]] = re.sub(r"\\(.)", r"\1", match["value"])
         elif match["move"] and not depth:
-            moves.append((match["move"], ""))
+            moves.append((match["move"], "", ()))
         elif (comment := match["comment"] or match["remark"]) and moves and not depth:
-            move, before = moves[-1]
-            moves[-1] = (move, f"{before} {' '.join(comment.split())}".strip())
+            move, before, glyphs = moves[-1]
+            moves[-1] = (move, f"{before} {' '.join(comment.split())}".strip(), glyphs)
+        elif (glyph := match["glyph"] or MARKS.get(match["mark"])) and moves and not depth:
+            move, before, glyphs = moves[-1]
+            moves[-1] = (move, before, (*glyphs, int(glyph)))
         elif match["result"] and not depth:
             yield finish(match["result"])
             tags, moves, number = {}, [], number + 1
@@ -290,18 +298,11 @@ def format_pgn(
         f'[{name} "{_escape(given.get(name, "????.??.??" if name == "Date" else "?"))}"]'
         for name in names
     ]
-    words = _movetext(board_of_fen(fen), actions, notes)
-    return "\n".join(
-        [
-            *header,
-            "",
-            *textwrap.wrap(
-                " ".join([*words, result]), 79, break_on_hyphens=False, break_long_words=False
-            ),
-            "",
-            "",
-        ]
-    )
+    words = " ".join([*_movetext(board_of_fen(fen), actions, notes), result])
+    lines = textwrap.wrap(words, 79, break_on_hyphens=False, break_long_words=False)
+    # Readers pass over a line that begins with % (section 6).
+    lines = [f" {line}" if line.startswith("%") else line for line in lines]
+    return "\n".join([*header, "", *lines, "", ""])
 
 
 def _movetext(board: ChessBoard, actions: Sequence[int], notes: Sequence[Note]) -> list[str]:
@@ -314,8 +315,7 @@ def _movetext(board: ChessBoard, actions: Sequence[int], notes: Sequence[Note]) 
             words.append(f"{board.plies // 2 + 1}." + ("" if not board.is_black else ".."))
         words.append(format_san(board, action))
         note = notes[ply] if ply < len(notes) else Note()
-        if note.glyph:
-            words.append(f"${note.glyph}")
+        words += [f"${glyph}" for glyph in note.glyphs]
         if note.comment:
             words.append("{" + note.comment.replace("}", ")") + "}")
         for line in note.variations:

@@ -222,13 +222,19 @@ def format_csa(
     ending: str = "",
     comments: Sequence[str] = (),
     facts: Sequence[tuple[str, str]] = (),
+    ratings: Ratings = (None, None),
 ) -> str:
     """Return a game of legal moves from the position `sfen` as CSA text: with the names of the
     players, the special move at its end (%TORYO; none if empty), comments of the moves, empty for
-    none, a line of CSA for each of theirs, and further facts (see `ShogiGame`)."""
+    none, a line of CSA for each of theirs, and further facts and ratings (see `ShogiGame`)."""
     board = board_of_sfen(sfen)
     lines = ["V2.2"] + [f"N{sign}{name}" for sign, name in (("+", black), ("-", white)) if name]
     lines += [f"${name}:{value}" for name, value in facts]
+    lines += [
+        f"'{side}_rate:{name}:{rating}"
+        for side, name, rating in zip(("black", "white"), (black, white), ratings, strict=True)
+        if rating is not None
+    ]
     for rank in range(8, -1, -1):
         cells = (board.pieces[9 * rank + file] for file in range(9))
         lines.append(f"P{9 - rank}" + "".join(_cell(piece) if piece else " * " for piece in cells))

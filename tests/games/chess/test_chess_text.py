@@ -13,6 +13,7 @@ from chess_referee import action_of, chess
 from azero.games.chess import pgn, text
 from azero.games.chess.rules import Chess
 from azero.games.chess.san import encode_san
+from azero.games.notes import Note
 
 FENS = [
     text.START,
@@ -174,6 +175,16 @@ def test_a_position_is_written_with_its_counts(counts: str) -> None:
     assert tag.split() == [*fen.split(), *("0", "1")[len(counts) // 2 :]]
 
 
+def test_no_line_of_a_comment_is_an_escaped_one() -> None:
+    """A line that begins with % is passed over (PGN standard, section 6)."""
+    comment = " ".join(f"%{number}" for number in range(99))
+    board = text.board_of_fen(text.START)
+    written = pgn.format_pgn([board.uci["e2e4"]], notes=[Note(comment, glyphs=(1, 14))])
+    assert not [line for line in written.splitlines() if line[0:1] == "%"]
+    (record,) = pgn.parse_games(written, "x")
+    assert record.comments == (comment,) and record.glyphs == ((1, 14),)
+
+
 ANNOTATED = """\
 % an escaped line
 [Event "A"]
@@ -198,6 +209,7 @@ def test_comments_variations_and_annotations_are_passed_over(tmp_path) -> None:
         "1/2-1/2",
         'with "quotes"',
     )
+    assert [first.glyphs[ply] for ply in (0, 1, 2)] == [(1,), (), (1,)], "marks of the main line"
     assert (len(second.actions), second.result, second.name) == (
         4,
         "*",
