@@ -17,6 +17,7 @@ from azero.games.position import Position
 from azero.games.shogi.names import PIECES
 from azero.games.shogi.sfen import LETTERS
 from azero.games.shogi.text import format_usi
+from azero.games.table import side_names
 from azero.players.notation import NOTATIONS, MoveNotation
 from azero.report.boards import CELL, DRAWN, MARGIN
 
@@ -59,15 +60,15 @@ def _shogi_letters(board: Any) -> Sequence[str]:
     return [letter.lower() if piece.islower() else letter for letter, piece in letters]
 
 
-def _hands(board: Any) -> str:
-    """Return the text of the pieces in hand."""
+def _hands(game: str, board: Any) -> str:
+    """Return the text of the pieces in hand, by the sides of the game of that name."""
     held: tuple[dict[str, int], ...] = getattr(board, "hands", ({}, {}))
-    first, second = (
+    hands = (
         " ".join(f"{letter}{count}" for letter, count in hand.items() if count) for hand in held
     )
     return ", ".join(
-        f"{who} has {hand} in hand"
-        for who, hand in (("the first mover", first), ("the second mover", second))
+        f"{side} has {hand} in hand"
+        for side, hand in zip(side_names(game), hands, strict=True)
         if hand
     )
 
@@ -166,12 +167,12 @@ def follow(game: StoredGame) -> DrawnGame:
     how = DIAGRAMS.get(game.game)
     assert how is not None
     board = how.notation.parse_board(game.start or how.notation.start)
-    boards, names, hands = [_rows(how, board)], [], [_hands(board)]
+    boards, names, hands = [_rows(how, board)], [], [_hands(game.game, board)]
     for action in game.actions:
         names.append(how.name(board, action))
         board = board.after(action)
         boards.append(_rows(how, board))
-        hands.append(_hands(board))
+        hands.append(_hands(game.game, board))
     return DrawnGame(boards, names, hands)
 
 
@@ -205,7 +206,7 @@ def draw_choice(position: Position, played: int, best: int) -> Choice:
     )
     game = StoredGame(position.game.name, position.game.board_shape, (), (0.0, 0.0))
     drawn = draw_pieces(game, [_rows(how, board)], arrows, "position with a better move")
-    return Choice(drawn, _hands(board), how.is_turned)
+    return Choice(drawn, _hands(game.game, board), how.is_turned)
 
 
 def _draw_arrow(how: Diagram, move: Squares, kind: str) -> str:

@@ -187,7 +187,7 @@ def test_the_page_has_boards_with_arrows(tmp_path: Path) -> None:
         tmp_path / "page.html", shogi_review(dropped, [*SHOGI_OPINIONS, (0.9, "8c8d")]), "oracle"
     )
     page = (tmp_path / "page.html").read_text()
-    assert page.count('card turned"') == 3 and "has B1 in hand" in page
+    assert page.count('card turned"') == 3 and "Black has B1 in hand" in page
     assert page.count('<circle class="arrow') == 2, "a drop played and a better one"
 
 

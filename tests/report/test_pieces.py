@@ -58,7 +58,7 @@ def test_shogi_has_pieces_in_hand_and_turned_ones() -> None:
     )
     drawn = follow(game)
     assert drawn.names == ["7g7f", "3c3d", "8h2b+"]
-    assert drawn.hands == ["", "", "", "the first mover has B1 in hand"]
+    assert drawn.hands == ["", "", "", "Black has B1 in hand"]
     assert first_mover_begins(game)
     svg = draw_pieces(game, drawn.boards)
     assert svg.count("馬") == 1
