@@ -101,7 +101,7 @@ def climb(request: LadderRequest, console: Console | None = None) -> list[tuple[
         else:
             rows.append((rung.name, *_result(request.out / directory_name(rung.name))))
     columns = ("opponent", "won, drawn, lost", "score", "95%", "Elo")
-    console.print(make_table(f"{request.player}, {_settings(request)}", columns, rows))
+    console.print(make_table(_title(request), columns, rows))
     return rows
 
 
@@ -144,11 +144,13 @@ def _missing(player: str) -> str | None:
     return None
 
 
-def _settings(request: LadderRequest) -> str:
-    words = [] if request.size is None else [f"{request.size}x{request.size}"]
+def _title(request: LadderRequest) -> str:
+    words = [request.player, *([] if request.size is None else [f"{request.size}x{request.size}"])]
     words += [] if request.komi is None else [f"komi {request.komi:g}, area scoring"]
     words += [f"first {request.random_plies} moves random"] if request.random_plies else []
-    return ", ".join([*words, f"first {request.temperature_moves} moves sampled"])
+    if request.temperature_moves > (request.random_plies or 0):  # which count random moves, too
+        words.append(f"first {request.temperature_moves} moves sampled")
+    return ", ".join(words)
 
 
 def _result(directory: Path) -> tuple[str, str, str, str]:

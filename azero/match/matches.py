@@ -93,7 +93,7 @@ def play_match(
         except KeyboardInterrupt:
             kept = "without --out nothing is kept"
             if directory is not None:
-                there = count_of(len(match.games), "finished game")
+                there = count_of(len(directory.games), "finished game")
                 kept = f"{request.out} has {there}, and the same command continues"
             raise KeyboardInterrupt(f"stopped; {kept}") from None
         return match.report()

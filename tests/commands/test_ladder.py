@@ -1,5 +1,6 @@
 """The ladder: fixed opponents in rising order, those that are not there told apart."""
 
+import io
 import shlex
 import sys
 
@@ -94,7 +95,10 @@ def test_other_games_have_opponents_and_random_openings(tmp_path, monkeypatch) -
         ladder, "_missing", lambda player: None if player == networks[1] else "not here"
     )
     request = LadderRequest(networks[0], (f"Own={networks[1]}",), games=2, out=tmp_path)
-    rows = climb(request, Console(quiet=True))
+    screen = io.StringIO()
+    rows = climb(request, Console(file=screen, width=200))
+    title = " ".join(screen.getvalue().split())
+    assert "first 4 moves random" in title and "sampled" not in title
     assert len(rows) == 3 and all(row[1] == "not played: not here" for row in rows[:-1])
     assert sum(map(int, rows[-1][1].split(", "))) == 2
     assert [played.num_opening_moves for played in read_match_games(tmp_path / "own")] == [4, 4]

@@ -208,6 +208,21 @@ def test_a_match_goes_on_where_it_stopped_and_no_other_may(tmp_path: Path) -> No
         play(request("corner", "pass", 6, out=tmp_path))
 
 
+def test_a_stopped_match_counts_the_games_that_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep = MatchDirectory.add
+
+    def stop_at_the_second(directory: MatchDirectory, game: MatchGame, record: Any) -> None:
+        if game.number == 2:
+            raise KeyboardInterrupt
+        keep(directory, game, record)
+
+    monkeypatch.setattr(MatchDirectory, "add", stop_at_the_second)
+    with pytest.raises(KeyboardInterrupt, match="has 1 finished game, and the same"):
+        play(request("corner", "pass", out=tmp_path))
+
+
 def test_a_match_that_continues_does_not_repeat_its_first_games(tmp_path: Path) -> None:
     """A network began again with the same random numbers."""
     for games in (2, 4):
