@@ -3,7 +3,6 @@
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -11,9 +10,8 @@ from azero.evaluate.recorded import RecordedGame
 from azero.games.chess import text as chess_text
 from azero.games.go.rules import Go
 from azero.games.position import Position, objection
-from azero.games.shogi import text as shogi_text
 from azero.games.table import side_names
-from azero.players.notation import as_unfinished
+from azero.players.notation import NOTATIONS, as_unfinished
 from azero.players.points import PointsEstimate
 from azero.players.thinking import Analysis, Limits, Thinker, win_rate
 
@@ -218,18 +216,12 @@ def _reviewed(
 
 def name_line(position: Position, actions: Sequence[int]) -> list[str]:
     """Return moves that follow one another as people write them, in chess in SAN."""
-    how: dict[str, tuple[Any, Callable[[Any, int], str]]] = {
-        "chess": (chess_text, chess_text.format_san),
-        "shogi": (shogi_text, shogi_text.format_usi),
-    }
-    if position.game.name not in how:
+    notation = NOTATIONS.get(position.game.name)
+    if notation is None:
         return [position.action_name(action) for action in actions]
-    text, name = how[position.game.name]
-    board, names = text.board_of_state(position.state), []
-    for action in actions:
-        names.append(name(board, action))
-        board = board.after(action)
-    return names
+    if position.game.name == "chess":
+        notation = dataclasses.replace(notation, format_move=chess_text.format_san)
+    return notation.format_line(position, actions)
 
 
 def review_rows(review: Review) -> list[dict[str, object]]:
