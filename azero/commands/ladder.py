@@ -114,7 +114,7 @@ def _rungs(request: LadderRequest, game: str) -> list[Rung]:
     rungs = [*RUNGS.get(game, ())]
     for text in request.opponents:
         name, _, player = text.partition("=")
-        if not player or ":" in name:
+        if not player or not name.strip() or ":" in name:
             raise ValueError(f"--opponents {text}: an opponent is NAME=PLAYER")
         rungs.append(Rung(name, player))
     if not rungs:

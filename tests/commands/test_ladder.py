@@ -75,8 +75,9 @@ def test_what_is_not_understood_is_said(tmp_path, monkeypatch) -> None:
         climb(LadderRequest("random-net:tictactoe", own, komi=7, out=tmp_path))
     assert not list(tmp_path.iterdir()), "no game is played before all opponents are known"
     monkeypatch.undo()
-    with pytest.raises(ValueError, match="--opponents x: an opponent is NAME=PLAYER"):
-        climb(LadderRequest("random-net:go5", opponents=("x",)), Console(quiet=True))
+    for text in ("x", " =random:go5"):
+        with pytest.raises(ValueError, match=f"--opponents {text}: an opponent is NAME=PLAYER"):
+            climb(LadderRequest("random-net:go5", opponents=(text,)), Console(quiet=True))
     with pytest.raises(ValueError, match=r"--only fuego: .* there are GNU Go level 10, Pachi 500"):
         climb(LadderRequest("random-net:go5", only="fuego"), Console(quiet=True))
 
