@@ -36,8 +36,8 @@ _END = r"(?=[\s(){};<]|\Z)"
 # "<...>" is reserved (section 7). Informators and ChessBase write evaluations as symbols, N and TN
 # for a novelty and D for a diagram.
 _TOKEN = re.compile(
-    rf"""\$(?P<glyph>\d+) | (?P<mark>[!?]{{1,2}}(?![!?]))
-    | (?P<skip>\s+ | ^%[^\n]* | <[^>\n]*> | \d*[.…]+ | \d+(?=\s)
+    rf"""\$(?P<glyph>[0-9]{{1,3}}\b) | (?P<mark>[!?]{{1,2}}(?![!?]))
+    | (?P<skip>\s+ | ^%[^\n]* | <[^>\n]*> | \$\d+ | \d*[.…]+ | \d+(?=\s)
         | [!?‼⁇⁈⁉±∓⩲⩱∞□○⟳↑→⇆⊕∆⌓]+ | (?!--)[=+/~{DASHES}-]+{_END} | (?:e\.?p\.?|mate|TN|N|D){_END})
     | ;(?P<remark>[^\n]*) | \{{(?P<comment>[^}}]*)\}}
     | \[\s*(?P<tag>[A-Za-z0-9][\w+#=:-]*)\s*"(?P<value>(?:[^"\\\n]|\\.|"(?!\s*\]))*)"\s*\]
@@ -227,15 +227,21 @@ def parse_texts(content: str, name: str, first: int = 1) -> Iterator[PgnGame]:
         the line are quoted.
     """
     tags: dict[str, str] = {}
-    moves: list[tuple[str, str, tuple[int, ...]]] = []
+    moves: list[tuple[str, list[str], list[int]]] = []
     depth, number, place = 0, first, 0
 
     def finish(written: str) -> PgnGame:
         result = _plain_result(written)
         if result == "*":
             result = _plain_result(tags.get("Result", ""))
-        words, comments, glyphs = zip(*moves, strict=True) if moves else ((), (), ())
-        return PgnGame(f"{name} game {number}", tags, words, comments, result, glyphs)
+        return PgnGame(
+            f"{name} game {number}",
+            tags,
+            tuple(move for move, _, _ in moves),
+            tuple(" ".join(words) for _, words, _ in moves),
+            result,
+            tuple(tuple(glyphs) for _, _, glyphs in moves),
+        )
 
     content = re.sub(r"\r\n?", "\n", content)  # a comment may end with the line
     while place < len(content):
@@ -246,6 +252,8 @@ def parse_texts(content: str, name: str, first: int = 1) -> Iterator[PgnGame]:
                 f"{name} game {number}, line {line}", f"{content[place : place + 20]!r} is not PGN"
             )
         place = match.end()
+        if match.lastgroup == "skip":
+            continue
         depth += (match["open"] is not None) - (match["close"] is not None)
         if depth < 0:
             raise RecordError(f"{name} game {number}", "a variation ends that has not begun")
@@ -255,13 +263,11 @@ def parse_texts(content: str, name: str, first: int = 1) -> Iterator[PgnGame]:
         if match["tag"]:
             tags[match["tag"]] = re.sub(r"\\(.)", r"\1", match["value"])
         elif match["move"] and not depth:
-            moves.append((match["move"], "", ()))
+            moves.append((match["move"], [], []))
         elif (comment := match["comment"] or match["remark"]) and moves and not depth:
-            move, before, glyphs = moves[-1]
-            moves[-1] = (move, f"{before} {' '.join(comment.split())}".strip(), glyphs)
+            moves[-1][1].extend(comment.split())
         elif (glyph := match["glyph"] or MARKS.get(match["mark"])) and moves and not depth:
-            move, before, glyphs = moves[-1]
-            moves[-1] = (move, before, (*glyphs, int(glyph)))
+            moves[-1][2].append(int(glyph))
         elif match["result"] and not depth:
             yield finish(match["result"])
             tags, moves, number = {}, [], number + 1
