@@ -18,8 +18,8 @@ from azero.players.thinking import chess_centipawns, shogi_centipawns, win_rate
 GLYPHS = ((0.3, 4), (0.2, 2), (0.1, 6))
 """Smallest loss in value of a blunder, a mistake and a dubious move, with PGN's glyphs (the limits
 of Lichess: lila, Advice.scala)."""
-_EVALUATION = re.compile(r"^\*\* -?\d+\s*|\[%eval\s[^\]]*\]\s*")
-"""An evaluation in a comment of CSA or PGN."""
+_EVALUATIONS = re.compile(r"^(?:\*\* -?\d+\s*)+|\[%eval\s[^\]]*\]\s*")
+"""Evaluations in a comment of CSA or PGN."""
 
 
 def annotated_record(review: Review) -> tuple[str, str]:
@@ -84,7 +84,7 @@ def _comments(
     record = review.game.record
     comments = [*record.comments, *[""] * (len(record.moves) - len(record.comments))]
     for move in review.moves:
-        words = (_EVALUATION.sub("", comments[move.number - 1]), *_remarks(review, move))
+        words = (_EVALUATIONS.sub("", comments[move.number - 1]), *_remarks(review, move))
         text = separator.join(word for word in words if word)
         comments[move.number - 1] = scores.get(move.number, "") + after_score + text
     return comments

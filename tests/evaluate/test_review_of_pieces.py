@@ -37,7 +37,7 @@ FOOLS_MATE = """[White "Ann"]
 """
 SHOGI_GAME = (
     "V2.2\nN+ann\nN-bob\n'black_rate:ann:1500.5\nPI\n+\n"
-    "+7776FU\n'** 9 mine\n-3334FU\n+8822UM\n-3122GI\n%TORYO\n"
+    "+7776FU\n'** 9\n'** 8 mine\n-3334FU\n+8822UM\n-3122GI\n%TORYO\n"
 )
 
 
