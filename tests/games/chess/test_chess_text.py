@@ -179,7 +179,7 @@ def test_no_line_of_a_comment_is_an_escaped_one() -> None:
     """A line that begins with % is passed over (PGN standard, section 6)."""
     comment = " ".join(f"%{number}" for number in range(99))
     board = text.board_of_fen(text.START)
-    written = pgn.format_pgn([board.uci["e2e4"]], notes=[Note(comment, glyphs=(1, 14))])
+    written = pgn.format_pgn([board.names["e2e4"]], notes=[Note(comment, glyphs=(1, 14))])
     assert not [line for line in written.splitlines() if line[0:1] == "%"]
     (record,) = pgn.parse_games(written, "x")
     assert record.comments == (comment,) and record.glyphs == ((1, 14),)
