@@ -51,11 +51,18 @@ class ReviewedMove:
     move; None where the network has no score head, and in other games."""
 
     @property
+    def written_number(self) -> str:
+        """The number as people write it: 14; in chess 7. for White's move and 7... for Black's."""
+        if self.position.game.name != "chess":
+            return str(self.number)
+        moves, is_black = divmod(chess_text.board_of_state(self.position.state).plies, 2)
+        return f"{moves + 1}{'...' if is_black else '.'}"
+
+    @property
     def heading(self) -> str:
         """The move with its number and side: Move 14: Black D4; in chess 7... Qe7."""
         if self.position.game.name == "chess":
-            moves, is_black = divmod(chess_text.board_of_state(self.position.state).plies, 2)
-            return f"{moves + 1}{'...' if is_black else '.'} {self.name}"
+            return f"{self.written_number} {self.name}"
         return f"Move {self.number}: {side_names(self.position.game.name)[self.colour]} {self.name}"
 
     @property

@@ -156,6 +156,7 @@ def _mistake(review: Review, move: ReviewedMove) -> dict[str, Any]:
 def _row(review: Review, move: ReviewedMove) -> dict[str, Any]:
     return {
         "number": move.number,
+        "written_number": move.written_number,
         "heading": move.heading,
         "colour": review.sides[move.colour],
         "played": move.name,

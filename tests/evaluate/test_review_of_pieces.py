@@ -176,6 +176,7 @@ def test_the_page_has_boards_with_arrows(tmp_path: Path) -> None:
     assert "Ann 1500 (White) against Bob (Black)" in page and "<dd>0-1</dd>" in page
     assert "<h2>White's expected score</h2>" in page and "????" not in page
     assert page.count('<svg class="board"') == 2 and page.count('class="arrow played"') == 2
+    assert 'data-label="move">2...</td>' in page, "numbers in the table, too"
     assert "1. f3 <span" in page and "better e4 e5 Nf3" in page and "win rate" not in page
     assert 'aria-label="position with a better move"' in page
     unknown = FOOLS_MATE.replace("Ann", "?").replace("Bob", "?")
