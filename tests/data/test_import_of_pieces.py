@@ -84,7 +84,7 @@ def test_chess_positions_moves_and_results_are_those_of_python_chess(tmp_path):
             found = board_of_frame(row["frame"])
             placement, side, castling = format_fen(found).split()[:3]
             assert [placement, side, castling] == board.fen().split()[:3]
-            assert board_of_fen(board.fen()).uci[move.uci()] == row["action"]
+            assert board_of_fen(board.fen()).names[move.uci()] == row["action"]
             assert (row["ply"], row["to_play"]) == (ply, int(not board.turn))
             assert row["value"] == (white if board.turn else -white)
             board.push(move)
@@ -107,7 +107,7 @@ def test_words_that_other_programs_write(tmp_path):
         strict=True,
     ):
         move = board.parse_san(san)
-        assert board_of_fen(board.fen()).uci[move.uci()] == action
+        assert board_of_fen(board.fen()).names[move.uci()] == action
         board.push(move)
     (tmp_path / "b.pgn").write_text(f"{same}\n\n{text}")
     _, output = import_files(tmp_path / "set", tmp_path / "b.pgn", game="chess")
