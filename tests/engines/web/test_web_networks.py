@@ -151,6 +151,18 @@ def test_programs_of_unloaded_networks_do_not_gather(monkeypatch) -> None:
     assert service._num_unloaded == 5 and cleared == [2, 4]
 
 
+def test_a_network_compiled_while_caches_are_cleared_does_no_harm(monkeypatch) -> None:
+    def clear() -> None:
+        raise RuntimeError("dictionary changed size during iteration")
+
+    monkeypatch.setattr(Network, "begin", lambda self: None)
+    monkeypatch.setattr(jax, "clear_caches", clear)
+    service = Service([GO5, TICTACTOE], WebLimits(networks=1))
+    for key in service.offers:
+        service.new_game(NewGame(key))
+    assert service._num_unloaded == 1
+
+
 def test_a_network_that_was_unloaded_during_a_search_counts_again_after_it() -> None:
     with running((GO5, TICTACTOE), WebLimits(networks=1)) as server:
         with Visitor(server.url) as reviewer, Visitor(server.url, network="1") as other:
