@@ -1,8 +1,6 @@
 """The record of a reviewed game for other programs, with values, better lines and marks: SGF, PGN
 or CSA."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Recorded games of Go, chess and shogi as a first position and the moves from there."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import cast
 

@@ -1,7 +1,5 @@
 """Notes on the moves of a game record."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 
