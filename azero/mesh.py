@@ -4,6 +4,7 @@ who is the lead host."""
 import contextlib
 import os
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -61,6 +62,22 @@ def make_mesh(devices: list[Any] | None = None) -> Mesh:
             )
             raise ValueError(f"every process needs the same number of devices, and here {listed}")
     return Mesh(np.asarray(devices), (DATA_AXIS,), axis_types=(AxisType.Auto,))
+
+
+def platform_dependent(
+    *arguments: Any, default: Callable[..., Any], **branches: Callable[..., Any]
+) -> Any:
+    """Call the branch of the platform ("cpu", "tpu") that the program is for, else `default`; all
+    of them compute the same.
+
+    The devices of a `jax.shard_map` say which one while the program is traced, and the others are
+    not traced, nested ones least of all: a tenth less to trace and compile. Elsewhere
+    `jax.lax.platform_dependent` traces all of them and chooses when the program is lowered.
+    """
+    device = getattr(jax.sharding.get_abstract_mesh(), "abstract_device", None)
+    if device is None:  # no shard_map, or JAX before 0.8
+        return jax.lax.platform_dependent(*arguments, default=default, **branches)
+    return branches.get(device.platform, default)(*arguments)
 
 
 def replicated(mesh: Mesh) -> NamedSharding:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
 
+from azero.mesh import platform_dependent
 from azero.types import PyTree
 
 CHUNK = 128
@@ -57,7 +58,7 @@ def batch_native(
             for_cpu = functools.partial(_in_chunks, native, chunk)
         else:
             return native(*arguments)
-        return jax.lax.platform_dependent(*arguments, cpu=for_cpu, default=native)
+        return platform_dependent(*arguments, cpu=for_cpu, default=native)
 
     @call.def_vmap
     def _merge(

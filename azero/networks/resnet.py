@@ -9,10 +9,10 @@ import math
 from typing import Any
 
 import flax.linen as nn
-import jax
 import jax.numpy as jnp
 from jax import lax
 
+from azero.mesh import platform_dependent
 from azero.networks.convolution import convolve
 from azero.networks.settings import ResNetConfig
 from azero.types import Array
@@ -249,9 +249,7 @@ def pointwise(x: Array, kernel: Array) -> Array:
     """
     if x.dtype != jnp.bfloat16:
         return _pointwise_at_once(x, kernel)
-    return jax.lax.platform_dependent(
-        x, kernel, tpu=_pointwise_in_parts, default=_pointwise_at_once
-    )
+    return platform_dependent(x, kernel, tpu=_pointwise_in_parts, default=_pointwise_at_once)
 
 
 def _pointwise_at_once(x: Array, kernel: Array) -> Array:

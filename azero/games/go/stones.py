@@ -20,6 +20,7 @@ import numpy as np
 
 from azero.games import bits
 from azero.games.batching import batch_native
+from azero.mesh import platform_dependent
 from azero.types import Array
 
 MAX_POINTS = 1022
@@ -271,7 +272,7 @@ def _recreating(
     point = jnp.where(checked & (added == mix(point)) & (point < stones.num_points), point, -1)
     if point.shape[1] > _FEW_POSITIONS:
         return _recreating_one_by_one(stones, other, atari, point, taken)
-    return jax.lax.platform_dependent(
+    return platform_dependent(
         other,
         atari,
         point,

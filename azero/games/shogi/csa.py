@@ -127,8 +127,9 @@ class _Reader:
         elif match := _MOVE.fullmatch(statement):
             self.move(*match.groups())
         elif statement[:1] == "%" and self.line is not None:
-            self.ending = self.ending or statement
-            self.winner = self.winner or winner_of(VERDICTS.get(statement, ""), self.line)
+            if not self.winner:  # %MATTA may stand before the special move that ends the game.
+                self.winner = winner_of(VERDICTS.get(statement, ""), self.line)
+                self.ending = statement if self.winner or not self.ending else self.ending
         elif statement[:1] not in ("V", "T", ""):
             raise ValueError(f"{statement!r} is not CSA")
 

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from azero.games.game import Game
+from azero.mesh import platform_dependent
 from azero.search.batched.reductions import edge_softmax
 from azero.search.search import LeafFn
 from azero.types import Array, PyTree
@@ -60,7 +61,7 @@ def leaf_priors(
         return None, masked_priors(logits, legal_mask)
     best = functools.partial(_best_moves, width=width)
     on_cpu = functools.partial(_best_of_few, width=width, most_legal=most_legal)
-    moves, kept = jax.lax.platform_dependent(
+    moves, kept = platform_dependent(
         logits.astype(jnp.float32),
         legal_mask,
         cpu=on_cpu if most_legal < logits.shape[-1] else best,
@@ -165,7 +166,7 @@ def play_and_evaluate(
     )
     if num_chunks(len(action)) == 1:
         return at_once(params, key, before, action)
-    return jax.lax.platform_dependent(params, key, before, action, cpu=in_chunks, default=at_once)
+    return platform_dependent(params, key, before, action, cpu=in_chunks, default=at_once)
 
 
 def _evaluate(

@@ -12,12 +12,13 @@ import functools
 import jax
 import jax.numpy as jnp
 
+from azero.mesh import platform_dependent
 from azero.types import Array
 
 
 def edge_sum(values: Array) -> Array:
     """Return the sums of float32[..., E]: float32[...]."""
-    return jax.lax.platform_dependent(
+    return platform_dependent(
         values, cpu=_sum_by_product, default=functools.partial(jnp.sum, axis=-1)
     )
 
@@ -30,7 +31,7 @@ def _sum_by_product(values: Array) -> Array:
 
 def edge_max(values: Array) -> Array:
     """Return the maxima of float32[..., E], without NaN: float32[...]."""
-    return jax.lax.platform_dependent(
+    return platform_dependent(
         values, cpu=_max_by_comparison, default=functools.partial(jnp.max, axis=-1)
     )
 

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax.experimental.layout import Layout, with_layout_constraint
 
+from azero.mesh import platform_dependent
 from azero.types import Array
 
 Change = Callable[[Array, Array], Array]
@@ -42,7 +43,7 @@ def read_entry(array: Array, node: Array, edge: Array) -> Array:
         entries = array.at[row].get(mode="promise_in_bounds").astype(jnp.int32)
         return jnp.sum(jnp.where(_is_edge(edge, entries), entries, 0), axis=-1, dtype=jnp.int32)
 
-    return jax.lax.platform_dependent(array, node_rows(node), edge, tpu=whole_row, default=single)
+    return platform_dependent(array, node_rows(node), edge, tpu=whole_row, default=single)
 
 
 def _is_edge(edge: Array, entries: Array) -> Array:
@@ -78,7 +79,7 @@ def change_below_root(
 
     single = functools.partial(_change_single, change)
     new = new.astype(array.dtype)
-    return jax.lax.platform_dependent(array, row, edge, new, tpu=whole_row, default=single)
+    return platform_dependent(array, row, edge, new, tpu=whole_row, default=single)
 
 
 def _change_single(change: Change, array: Array, row: Array, edge: Array, new: Array) -> Array:
@@ -108,7 +109,7 @@ def change_roots(array: Array, edge: Array, is_used: Array, new: Array, change: 
         return _change_single(change, array, row, edge, new)
 
     new = new.astype(array.dtype)
-    return jax.lax.platform_dependent(array, edge, is_used, new, tpu=whole_rows, default=single)
+    return platform_dependent(array, edge, is_used, new, tpu=whole_rows, default=single)
 
 
 def in_row_order(rows: Array) -> Array:
@@ -121,4 +122,4 @@ def in_row_order(rows: Array) -> Array:
     def pinned(rows: Array) -> Array:
         return with_layout_constraint(rows, Layout(major_to_minor=(0, 1)))
 
-    return jax.lax.platform_dependent(rows, tpu=pinned, default=lambda rows: rows)
+    return platform_dependent(rows, tpu=pinned, default=lambda rows: rows)

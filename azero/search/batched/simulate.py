@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 
 from azero.games.game import Game
+from azero.mesh import platform_dependent
 from azero.search.batched.evaluation import CPU_CHUNK
 from azero.search.batched.tree import ScoreFn, Tree, backup, descend, expand
 from azero.search.search import LeafFn
@@ -54,9 +55,7 @@ def simulate(
 
     if group == lanes:
         return at_once(params, key, tree, edge, valid, slot)
-    return jax.lax.platform_dependent(
-        params, key, tree, edge, valid, slot, cpu=in_groups, default=at_once
-    )
+    return platform_dependent(params, key, tree, edge, valid, slot, cpu=in_groups, default=at_once)
 
 
 def _lanes_at_once(batch: int, lanes: int) -> int:

@@ -31,6 +31,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from azero.games.game import Game
+from azero.mesh import platform_dependent
 from azero.search.batched.evaluation import (
     ILLEGAL,
     compact,
@@ -153,7 +154,7 @@ def index_dtype(num_nodes: int) -> jnp.dtype:
 
 def best_legal(scores: Array, edges: Edges) -> Array:
     """Return int32[...]: the legal edge with the highest score, the first of equals."""
-    return jax.lax.platform_dependent(
+    return platform_dependent(
         jnp.where(edges.legal_mask(), scores, -jnp.inf), cpu=_first_best, default=_argmax
     )
 
@@ -250,7 +251,7 @@ def descend(tree: Tree, edge: Array, valid: Array, score: ScoreFn, max_depth: in
 
     def follow(carry: tuple[Path, Array]) -> tuple[Path, Array]:
         path, depth = carry
-        path = jax.lax.platform_dependent(
+        path = platform_dependent(
             tree,
             path,
             cpu=functools.partial(_follow_in_blocks, score),

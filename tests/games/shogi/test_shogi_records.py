@@ -147,6 +147,21 @@ def test_the_statements_of_csa_may_stand_on_one_line() -> None:
     assert names(START, line.actions) == ["7g7f", "3c3d"]
 
 
+@pytest.mark.parametrize(
+    ("statements", "winner", "ending"),
+    [
+        ("%MATTA\n%TORYO", "black", "%TORYO"),
+        ("%TORYO\n%KACHI", "black", "%TORYO"),
+        ("%MATTA\n%CHUDAN", "", "%MATTA"),
+    ],
+)
+def test_the_first_special_move_with_a_result_ends_a_game_of_csa(
+    statements: str, winner: str, ending: str
+) -> None:
+    (game,) = csa.parse_games(f"PI\n+\n+7776FU\n{statements}\n", "here")
+    assert (game.winner, game.ending) == (winner, ending)
+
+
 def test_a_comment_of_csa_may_stand_behind_a_move() -> None:
     (game,) = csa.parse_games("PI\n+\n+7776FU,T1,'v=0.25,r=0.5,32\n-3334FU, 'two\n'three\n", "here")
     assert names(START, game.actions) == ["7g7f", "3c3d"]
