@@ -75,9 +75,11 @@ def platform_dependent(
     `jax.lax.platform_dependent` traces all of them and chooses when the program is lowered.
     """
     device = getattr(jax.sharding.get_abstract_mesh(), "abstract_device", None)
-    if device is None:  # no shard_map, or JAX before 0.8
+    if device is None:  # no shard_map
         return jax.lax.platform_dependent(*arguments, default=default, **branches)
-    return branches.get(device.platform, default)(*arguments)
+    kind = device.device_kind.lower()  # "cpu", "TPU v5 lite", "NVIDIA H200"
+    branch = next((branches[name] for name in branches if kind.startswith(name)), default)
+    return branch(*arguments)
 
 
 def replicated(mesh: Mesh) -> NamedSharding:
