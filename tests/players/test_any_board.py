@@ -54,13 +54,11 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.usefixtures("two_devices")
 def test_a_match_of_networks_with_and_without_komi_planes(pooled, plain, tmp_path) -> None:
-    pooled, plain = f"{pooled}?visits=4", f"{plain}?visits=4"
-    request = MatchRequest(pooled, plain, games=4, temperature_moves=4, komi=2.5)
-    first = play_match(request, Console(quiet=True))
-    other = play_match(
-        dataclasses.replace(request, first=plain, second=pooled), Console(quiet=True)
-    )
-    assert first.result.total.games == other.result.total.games == 4
+    for first, second in ((pooled, plain), (plain, pooled)):
+        request = MatchRequest(
+            f"{first}?visits=4", f"{second}?visits=0", games=4, temperature_moves=4, komi=2.5
+        )
+        assert play_match(request, Console(quiet=True)).result.total.games == 4
 
 
 @pytest.mark.usefixtures("two_devices")
@@ -85,9 +83,11 @@ def test_a_match_of_networks_that_see_other_histories(tmp_path, search) -> None:
         )
         variables = draw_variables(config.network.build(config.game.build()))
         write_exported(tmp_path / str(history), variables, 3, config)
-        names.append(f"checkpoint:{tmp_path / str(history)}?visits=4{search}")
+        names.append(f"checkpoint:{tmp_path / str(history)}?visits=")
     for first, second in (names, names[::-1]):
-        request = MatchRequest(first, second, games=2, temperature_moves=4)
+        request = MatchRequest(
+            f"{first}4{search}", f"{second}0{search}", games=2, temperature_moves=4
+        )
         assert play_match(request, Console(quiet=True)).result.total.games == 2
 
 
