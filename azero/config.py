@@ -17,7 +17,7 @@ import operator
 import tomllib
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
@@ -48,33 +48,49 @@ def check_words(words: Sequence[str]) -> None:
             raise ValueError(f"{name} is empty (a variable that is not set?)")
 
 
+LARGEST_INT = 2**31 - 1
+LARGEST_FLOAT = 3.4e38
+SMALLEST_FLOAT = 1.2e-38
+"""Numbers of int32 and float32, in which the devices compute; smaller fractions are zero there."""
+
+
 def check_range(
     settings: Any, table: str, names: str, low: float, high: float = math.inf, above: bool = False
 ) -> None:
     """Check that the settings `names` of a table, or of none (""), or the flags ("--") of these
     names, those that are not None and each of several numbers, lie in [low, high], with `above` in
-    (low, high]; NaN lies nowhere.
+    (low, high]; NaN lies nowhere, nor does what the devices have no number for: without `high` an
+    integer has 31 bits, and a fraction is one of float32.
 
     Raises:
       ValueError: one does not; it is named with its value and what is allowed.
     """
-    given = {name: getattr(settings, name) for name in names.split()}
-    for name, value in (
-        (name, value)
-        for name, values in given.items()
-        for value in (values if isinstance(values, tuple) else (values,))
-    ):
-        if value is None or (
-            low <= value <= high and not (above and value == low) and abs(value) < math.inf
-        ):
+    given = [
+        (name, number) for name in names.split() for number in _numbers(getattr(settings, name))
+    ]
+    for name, value in given:
+        largest = LARGEST_INT if isinstance(value, int) else LARGEST_FLOAT
+        is_beyond = high == math.inf and low <= value and value > largest
+        is_tiny = above and low < value < low + SMALLEST_FLOAT
+        if low <= value <= high and not (above and value == low) and not (is_beyond or is_tiny):
             continue
         if high == math.inf:
             allowed = f"above {low}" if above else f"at least {low}"
-            allowed += " and finite" if value == math.inf else ""
+            allowed += f" and at most {largest:.10g}" if is_beyond else ""
         else:
             allowed = f"above {low} and at most {high}" if above else f"from {low} to {high}"
+        allowed += f" by at least {SMALLEST_FLOAT:g}" if is_tiny else ""
         place = table if table in ("", "--") else f"{table}."
         raise ValueError(f"{place}{name.replace('_', '-')} is {allowed}, not {value}")
+
+
+def _numbers(value: Any) -> Iterator[Any]:
+    """Yield the numbers of a setting: none of None, and all of those in tuples."""
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _numbers(item)
+    elif value is not None:
+        yield value
 
 
 class Kind:

@@ -122,7 +122,20 @@ def test_a_class_variable_is_not_a_key(tmp_path):
         ("[learner]\nbatch_size = -8\n", "learner.batch-size is at least 1, not -8"),
         ("[learner]\nmomentum = 1.5\n", "learner.momentum is from 0 to 1, not 1.5"),
         ("[search]\ndirichlet_alpha = 0.0\n", "search.dirichlet-alpha is above 0, not 0.0"),
-        ("[search]\nc_puct = inf\n", "search.c-puct is at least 0 and finite, not inf"),
+        ("[search]\nc_puct = inf\n", "search.c-puct is at least 0 and at most 3.4e+38, not inf"),
+        ("[search]\nc_puct = 1e39\n", "search.c-puct is at least 0 and at most 3.4e+38, not 1e+39"),
+        (
+            "[search]\nroot_temperature = 1e-300\n",
+            "search.root-temperature is above 0 by at least 1.2e-38, not 1e-300",
+        ),
+        (
+            "[selfplay]\ntemperature_moves = 99999999999\n",
+            "selfplay.temperature-moves is at least 0 and at most 2147483647, not 99999999999",
+        ),
+        (
+            "[learner]\nlearning_rate = [[0, 0.1], [99999999999, 0.01]]\n",
+            "learner.learning-rate is at least 0 and at most 2147483647, not 99999999999",
+        ),
         (
             "[selfplay]\nmoves_per_dispatch = 0\n",
             "selfplay.moves-per-dispatch is at least 1, not 0",

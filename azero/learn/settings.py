@@ -5,7 +5,6 @@ pseudocode; GUM = Danihelka et al. 2022 (ICLR); KG = Wu 2019; KGM = KataGo's
 docs/KataGoMethods.md.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -92,10 +91,7 @@ class LearnerConfig:
             bool(steps) and steps[0] == 0 and steps == sorted(set(steps)),
             "learner.learning-rate is pairs (first step, rate) from step 0 upwards",
         )
-        for _, rate in self.learning_rate:
-            check(
-                0 <= rate < math.inf, f"a rate of learner.learning-rate is at least 0, not {rate}"
-            )
+        check_range(self, "learner", "learning_rate", 0)
         check_range(self, "learner", "batch_size", 1)
         check_range(
             self,

@@ -101,7 +101,8 @@ class SelfplayConfig:
             1,
         )
         check_range(self, "selfplay", "resign_min_games", 1, CALIBRATION_GAMES)
-        check_range(self, "selfplay", "temperature_moves random_moves played_on_games", 0)
+        counts = "temperature_moves random_moves played_on_games simulations"
+        check_range(self, "selfplay", counts, 0)
         check_range(
             self,
             "selfplay",

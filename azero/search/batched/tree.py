@@ -30,6 +30,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
+from azero.config import LARGEST_INT
 from azero.games.game import Game
 from azero.mesh import platform_dependent
 from azero.search.batched.evaluation import (
@@ -190,13 +191,22 @@ def init_tree(
     ...], priors float32[B, A] with ILLEGAL marks, values float32[B] for the side to move. `width`
     is E, by default the most legal moves that a position of the game can have. `keeps_squares` adds
     `Tree.squares`; with `keeps_visits` visits of earlier searches are kept, so that there may be
-    more of them than nodes."""
+    more of them than nodes.
+
+    Raises:
+      ValueError: an index of 32 bits does not reach all nodes.
+    """
     batch, num_actions = priors.shape
     small = index_dtype(max(num_nodes, num_actions))
     width = edge_width(game, width)
     moves, priors = compact(priors, width)
 
     rows = num_nodes * batch
+    if rows > LARGEST_INT:
+        raise ValueError(
+            f"trees of {num_nodes:,} nodes for {batch:,} games of one device are too large: lower "
+            "search.num-simulations, search.kept-nodes, or selfplay.search-batch"
+        )
 
     def room(root: Array) -> Array:
         return jnp.zeros((rows, *root.shape[1:]), root.dtype).at[:batch].set(root)

@@ -368,3 +368,9 @@ def test_the_best_edge_is_the_first_of_equals() -> None:
     priors = jnp.where(illegal, ILLEGAL, 0.25)
     edges = Edges(priors, jnp.zeros_like(priors), jnp.zeros_like(priors), jnp.zeros(3))
     assert jax.jit(best_legal)(scores, edges).tolist() == [1, 1, 0]
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_trees_beyond_an_index_of_32_bits_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=r"too large: lower search\.num-simulations"):
+        search_tictactoe(name, jax.tree.map(lambda x: x.repeat(4, 0), position()), 10**9)
