@@ -305,10 +305,12 @@ def _overlay(
                 f"{', '.join(base.having(name))}"
             )
         if name not in hints:
-            nearest = difflib.get_close_matches(name, hints, n=1, cutoff=0.0)[0]
+            nearest = difflib.get_close_matches(name.lower(), hints, n=1, cutoff=0.0)[0]
             raise ValueError(
                 f"{source}: unknown key {prefix}{key}; the nearest one is {prefix}{nearest}"
             )
+        if name in changes:
+            raise ValueError(f"{source}: {prefix}{name} is there twice, with _ and with -")
         current = getattr(base, name)
         if dataclasses.is_dataclass(current):
             if not isinstance(value, dict):

@@ -119,6 +119,11 @@ def test_a_class_variable_is_not_a_key(tmp_path):
         ),
         ("[learner]\nlearning_rate = [[10, 0.1]]\n", "from step 0 upwards"),
         ("[learner]\nlearning_rate = [[0, nan]]\n", "learning-rate is at least 0, not nan"),
+        ("[learner]\nBATCH_SIZE = 8\n", "the nearest one is learner.batch_size"),
+        (
+            "[learner]\nbatch_size = 8\nbatch-size = 9\n",
+            "learner.batch_size is there twice, with _ and with -",
+        ),
         ("[learner]\nbatch_size = -8\n", "learner.batch-size is at least 1, not -8"),
         ("[learner]\nmomentum = 1.5\n", "learner.momentum is from 0 to 1, not 1.5"),
         ("[search]\ndirichlet_alpha = 0.0\n", "search.dirichlet-alpha is above 0, not 0.0"),

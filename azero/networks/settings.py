@@ -28,6 +28,8 @@ class NetworkConfig(Kind):
     """Whether the same parameters serve every board of the game."""
     HAS_DRAWS: ClassVar[bool] = False
     """Whether the value head has outputs for loss, draw and win, not one number."""
+    IS_WHOLE: ClassVar[bool] = True
+    """Whether it learns both a policy and a value, which self-play needs."""
 
     name: str
 
@@ -171,6 +173,7 @@ class Policy2016Config(ConvolutionalConfig):
     """The policy network of AlphaGo in 2016 (AG16: 12 layers after the first, 192 filters)."""
 
     MAKER: ClassVar[str] = "azero.networks.make:make_alphago2016"
+    IS_WHOLE: ClassVar[bool] = False
 
     name: Literal["policy2016"] = "policy2016"
     """Which network: AlphaGo's policy network of 2016."""
@@ -181,6 +184,7 @@ class Value2016Config(ConvolutionalConfig):
     """The value network of AlphaGo in 2016."""
 
     MAKER: ClassVar[str] = "azero.networks.make:make_alphago2016"
+    IS_WHOLE: ClassVar[bool] = False
 
     name: Literal["value2016"] = "value2016"
     """Which network: AlphaGo's value network of 2016."""
@@ -191,6 +195,7 @@ class LinearConfig(NetworkConfig):
     """Base of the settings of the linear policies of AlphaGo (2016)."""
 
     MAKER: ClassVar[str] = "azero.networks.rollout:linear_network"
+    IS_WHOLE: ClassVar[bool] = False
 
     pattern_bits: int = 16
     """The table of patterns has 2 to this power weights (AG16: 69,338 and 32,207 weights)."""

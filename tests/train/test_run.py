@@ -36,7 +36,7 @@ from azero.evaluate.joseki import count_openings
 from azero.experiment import NAMES, load
 from azero.games.go.sgf import read_games
 from azero.mesh import batch_sharded, make_mesh, put
-from azero.networks.settings import Rollout2016Config
+from azero.networks.settings import Rollout2016Config, Value2016Config
 from azero.report.game_records import export_games
 from azero.search.settings import PuctConfig
 from azero.settings import Config
@@ -519,6 +519,13 @@ def test_resignation_of_games_whose_rewards_count_points_is_refused(tmp_path):
     selfplay = dataclasses.replace(config.selfplay, resign=True)
     with pytest.raises(ValueError, match=r"margin-weight 0.5 with selfplay.resign: .*no-resign"):
         quiet_run("go5", dataclasses.replace(config, selfplay=selfplay), tmp_path)
+
+
+def test_a_network_of_half_the_outputs_is_refused_before_the_first_iteration(tmp_path):
+    config = dataclasses.replace(tictactoe(), network=Value2016Config())
+    with pytest.raises(ValueError, match=r"network.name value2016 has no policy or no value"):
+        quiet_run("tictactoe", config, tmp_path / "run")
+    assert not (tmp_path / "run" / "config.json").exists()
 
 
 def test_random_moves_that_end_every_game_are_refused_before_the_first_iteration(tmp_path):
