@@ -11,9 +11,9 @@ import numpy as np
 
 from azero import mesh as mesh_lib
 from azero.console.standard_output import say
-from azero.data import run_files as files
 from azero.data.directory_lock import hold
 from azero.data.files import missing_directories, remove_made
+from azero.train.saving import has_begun
 
 _SEEN_SECONDS = 15.0
 """A file written by one host is visible to the others within this time.
@@ -51,9 +51,8 @@ def check_shared(workdir: Path) -> None:
 def hold_workdir(workdir: Path) -> Iterator[None]:
     """Make the working directory and keep other runs out of it.
 
-    Of several processes of one run the lead does so for all. A directory that was made here and has
-    no settings yet is removed after an error, with the parents that were made: nothing has been run
-    in it.
+    Of several processes of one run the lead does so for all. A directory that was made here and in
+    which no run has begun is removed after an error, with the parents that were made.
 
     Raises:
       ValueError: another run uses it.
@@ -65,7 +64,7 @@ def hold_workdir(workdir: Path) -> Iterator[None]:
         try:
             yield
         except Exception:
-            if made and not (workdir / files.CONFIG).exists():
+            if made and not has_begun(workdir):
                 remove_made(made)
             raise
 

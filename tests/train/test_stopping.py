@@ -14,6 +14,7 @@ from azero.distributed import EXIT_INTERRUPTED
 from azero.games.chess.settings import ChessConfig
 from azero.networks.settings import ResNetConfig
 from azero.settings import Config
+from azero.train.hosts import hold_workdir
 from azero.train.loop import START_POSITIONS
 from azero.train.resolving import resolve_settings
 
@@ -169,3 +170,14 @@ def test_start_positions_are_kept_whole_or_not_at_all(tmp_path, monkeypatch):
     assert not (workdir / START_POSITIONS).exists()
     resolve_settings(config, workdir)
     assert (workdir / START_POSITIONS).read_bytes() == given.read_bytes()
+
+
+def test_checkpoints_are_not_removed_after_an_error_where_the_settings_are_gone(tmp_path):
+    saved = tmp_path / "runs" / "a" / "checkpoints" / "steps" / "3"
+    with pytest.raises(OSError, match="disk is full"), hold_workdir(tmp_path / "runs" / "a"):
+        saved.mkdir(parents=True)
+        raise OSError("the disk is full")
+    assert saved.exists()
+    with pytest.raises(ValueError, match="refused"), hold_workdir(tmp_path / "new" / "b"):
+        raise ValueError("refused")
+    assert not (tmp_path / "new").exists()
