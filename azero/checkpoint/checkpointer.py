@@ -34,7 +34,7 @@ from azero.checkpoint.record import (
     check_settings,
     make_record,
 )
-from azero.data.files import DamagedFileError, write_arrays
+from azero.data.files import UNTOUCHED, DamagedFileError, write_arrays
 from azero.selfplay.trajectory import HostArray
 from azero.settings import Config
 from azero.types import PyTree
@@ -323,7 +323,9 @@ class Checkpointer:
         except Exception as error:
             # Orbax and its storage raise many types; whatever it is, nothing was saved.
             store.discard(self.directory, iteration, self._process)
-            reason = f"{orbax_io.one_line(error)}; what was saved before is untouched"
+            reason = orbax_io.one_line(error)
+            if not reason.endswith(UNTOUCHED):
+                reason = f"{reason}; {UNTOUCHED}"
             problem = f"cannot save checkpoint {iteration} in {self.directory}"
             raise CheckpointError(f"{problem}: {reason}") from error
         self._remove_host_files(iteration)

@@ -32,7 +32,8 @@ TEMPORARY_SUFFIX = ".tmp"
 """Suffix of files that are being written, and of those that a killed process leaves."""
 
 
-_FREE_SPACE = "free some space and repeat the command; what was saved before is untouched"
+UNTOUCHED = "what was saved before is untouched"
+_FREE_SPACE = f"free some space and repeat the command; {UNTOUCHED}"
 _WRITABLE = "use a directory that can be written to"
 _ADVICE = {
     errno.ENOSPC: _FREE_SPACE,
@@ -117,9 +118,8 @@ def writing_atomic(path: Path) -> Iterator[IO[bytes]]:
             yield file
         sync_directory(path.parent)
     except OSError as error:
-        raise StorageError(
-            f"cannot write {path}: {error.strerror or error}; what was saved before is untouched"
-        ) from error
+        reason = f"{error.strerror or error}; {UNTOUCHED}"
+        raise StorageError(f"cannot write {path}: {reason}") from error
 
 
 def sync_directory(directory: Path) -> None:

@@ -200,6 +200,15 @@ def test_iterations_only_go_up(tmp_path: Path) -> None:
         checkpointer.save(4, make_state(1), {})
 
 
+def test_a_save_without_its_directory_says_once_what_is_kept(tmp_path: Path) -> None:
+    checkpointer = Checkpointer(tmp_path, CONFIG)
+    shutil.rmtree(tmp_path / "checkpoints" / "hosts")
+    checkpointer.save(1, make_state(1), {})
+    with pytest.raises(CheckpointError, match=r"hosts/1\.p000\.host: No such file") as caught:
+        checkpointer.wait()
+    assert str(caught.value).count("what was saved before is untouched") == 1
+
+
 DAMAGES = {
     "flipped byte in an array": lambda root: flip(largest_file(root / "steps" / "2" / "train")),
     "torn array": lambda root: largest_file(root / "steps" / "2" / "train").write_bytes(b"torn"),
