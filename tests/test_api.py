@@ -365,6 +365,18 @@ def test_two_networks_play_a_game(tmp_path):
         azero.play("go7", small)
 
 
+def test_drawn_moves_of_players_by_name_follow_the_seed():
+    def moves(seed):
+        game = azero.play("tictactoe", "tictactoe", visits=4, drawn_moves=6, seed=seed)
+        return game.moves
+
+    first = [moves(seed) for seed in range(4)]
+    assert len(set(first)) > 1
+    assert moves(3) == first[3]
+    with pytest.raises(ValueError, match="seed is at least 0, not -1"):
+        moves(-1)
+
+
 def test_games_without_a_common_format_are_not_saved(animal, tmp_path):
     game = azero.play(animal, animal, visits=2)
     assert game.record is None and game.position.is_over

@@ -16,7 +16,13 @@ from azero.engines.serve import rules_of
 from azero.games.game import Game
 from azero.games.position import Position
 from azero.players.notation import NOTATIONS
-from azero.players.specs import ThinkerSpec, load_any_thinker, parse_player, resolve
+from azero.players.specs import (
+    ThinkerSettings,
+    ThinkerSpec,
+    load_any_thinker,
+    parse_player,
+    resolve,
+)
 from azero.players.thinking import Analysis, Limits, ThinkOptions, describe_board
 from azero.players.tree_player import TreePlayer
 from azero.settings import Config
@@ -98,9 +104,11 @@ class Model:
     It may be called from several threads; one call at a time is worked on.
     """
 
-    def __init__(self, spec: ThinkerSpec) -> None:
-        """Make a model of a player; networks are read when they are first needed."""
+    def __init__(self, spec: ThinkerSpec, seed: int = 0) -> None:
+        """Make a model of a player, whose random draws begin with `seed`; networks are read when
+        they are first needed."""
         self._spec, config = resolve(spec)
+        self._seed = seed
         self.name = spec.name
         self.config: Config = config
         """The settings of the run that made it."""
@@ -116,10 +124,10 @@ class Model:
         rows, columns = self.game.board_shape
         return f"<azero.Model {self.name}: {self.game.name} {rows}x{columns}>"
 
-    def __reduce__(self) -> "tuple[type[Model], tuple[ThinkerSpec], dict[str, str]]":
+    def __reduce__(self) -> "tuple[type[Model], tuple[ThinkerSpec, int], dict[str, str]]":
         """Return what a copy is made of, here or in another process: it reads its networks again,
         from the same checkpoint."""
-        return Model, (self._spec,), {"name": self.name}
+        return Model, (self._spec, self._seed), {"name": self.name}
 
     @overload
     def evaluate(self, positions: Position) -> Evaluation: ...
@@ -213,7 +221,9 @@ class Model:
         key = describe_board(game)
         if key not in self._thinkers:
             use_compilation_cache()
-            self._thinkers[key] = load_any_thinker(self._spec, rules_of(game))
+            self._thinkers[key] = load_any_thinker(
+                self._spec, rules_of(game), ThinkerSettings(seed=self._seed)
+            )
         return self._thinkers[key]
 
 

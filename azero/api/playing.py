@@ -95,18 +95,20 @@ def play(
       opening: moves by name that begin the game: "E5 C3".
       start: position in FEN or SFEN that it begins with; empty is the game's own.
       drawn_moves: moves at the start of the game that a model draws in proportion to the search's
-        visits, so that games differ.
+        visits, so that games differ: those of a model from game to game, those of players by name
+        from `seed` to `seed`.
       timeout: seconds that a player may take for a move.
-      seed: what {seed} in a program's command becomes.
+      seed: of the draws of players by name, and what {seed} in a program's command becomes.
 
     Raises:
       ValueError: a player is not understood, plays another game or is not installed, or a move of
-        the opening is not legal; `drawn_moves` is below 0, or `timeout` not above 0.
+        the opening is not legal; `drawn_moves` or `seed` is below 0, or `timeout` not above 0.
     """
     check(drawn_moves >= 0, f"drawn_moves is at least 0, not {drawn_moves}")
+    check(seed >= 0, f"seed is at least 0, not {seed}")
     check(timeout > 0, f"timeout is above 0 seconds, not {timeout}")
-    sides = [_side(first)]
-    sides.append(sides[0] if second == first else _side(second))
+    sides = [_side(first, seed)]
+    sides.append(sides[0] if second == first else _side(second, seed))
     models = _models(sides)
     rules = _rules(models[0], komi)
     game = rules.build()
@@ -161,12 +163,12 @@ def _styled(style: PlayStyle, limits: Limits, drawn_moves: int) -> PlayStyle:
     )
 
 
-def _side(player: Model | str | Path) -> Model | ProgramSpec:
+def _side(player: Model | str | Path, seed: int) -> Model | ProgramSpec:
     if isinstance(player, Model):
         return player
     spec = parse_player(str(player))
     if isinstance(spec, ThinkerSpec):
-        return Model(spec)
+        return Model(spec, seed)
     find_program(spec.command[0])
     return spec
 
