@@ -95,18 +95,20 @@ def run_stage(
     """
     warn = partial(console.print, style="yellow")
     with hold_workdir(workdir):
-        if from_checkpoint is not None:
-            warn(go_back(workdir, from_checkpoint, config))
         with working("preparing the run", console):
             check_shared(workdir)
             check_complete(workdir)
             stage = make_stage(resolve_settings(config, workdir), workdir)
+            # Last of what may refuse the settings: a refused start moves nothing.
+            went = "" if from_checkpoint is None else go_back(workdir, from_checkpoint, config)
             checkpointer = Checkpointer(workdir, stage.config)
             state, warnings = stage.restore(checkpointer)
             if state.iteration == 0:
                 check_state(state.train)  # later ones are checked before they are saved
         if stage.announcement is not None:
             console.print(stage.announcement)
+        if went:
+            warn(went)
         for text in checkpointer.take_warnings() + warnings:
             note(text, warn)
         if state.iteration:

@@ -790,6 +790,10 @@ def test_a_run_goes_back_to_a_checkpoint_and_sets_aside_what_was_behind_it(
     other = dataclasses.replace(config, network=config.network.replace(filters=6))
     with pytest.raises(CheckpointError, match=r"checkpoint 2 .* network.filters = 4 in the chec"):
         run_from(other, tmp_path, 2)
+    # So are settings that do not fit each other.
+    never = dataclasses.replace(config.evaluation, gate=True, every=0)
+    with pytest.raises(ValueError, match=r"evaluation.every 0 with evaluation.gate"):
+        run_from(dataclasses.replace(config, evaluation=never), tmp_path, 2)
     assert digests(tmp_path) == first
     # With other settings it takes another way.
     assert "gone back to checkpoint 2: checkpoints 3, 4 and" in run_from(
