@@ -219,13 +219,13 @@ def web(
 
 @contextlib.contextmanager
 def _protocol() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """Give a protocol the standard streams, print a line at once, and end at Ctrl-C, or at the end
-    also while programs are being compiled."""
+    """Give a protocol the standard streams, print a line at once, and end the process at Ctrl-C or
+    after the last line: a program that sent `quit` may wait for that."""
+    from azero.console.interrupts import exit_at_once
     from azero.console.standard_output import say
-    from azero.engines.background import exit_if_busy
     from azero.engines.lines import standard_streams
 
     say("azero: starting ...")
     with contextlib.suppress(KeyboardInterrupt):
         yield standard_streams()
-    exit_if_busy()
+    exit_at_once(0)

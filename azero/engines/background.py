@@ -7,12 +7,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, TimeoutError
 from typing import Generic, TypeVar
 
-from azero.console.interrupts import exit_at_once
-
 T = TypeVar("T")
 WAIT_SECONDS = 0.02
 """Time between two checks of the input while waiting."""
-_NAME = "background"
 importing = threading.Lock()
 """Held while a thread imports JAX. Of modules that import each other, a second thread that imports
 them meanwhile may see a half-initialised one (Python releases its import locks in a cycle)."""
@@ -31,7 +28,7 @@ class Background(Generic[T]):
         """Start `work(give)`, which calls `give(result)` once."""
         self._result: Future[T] = Future()
         self._work = work
-        self._thread = threading.Thread(target=self._run, name=_NAME, daemon=True)
+        self._thread = threading.Thread(target=self._run, name="background", daemon=True)
         self._thread.start()
 
     @classmethod
@@ -117,10 +114,3 @@ def raising_causes() -> Iterator[None]:
         yield
     except StartError as error:
         raise (error.__cause__ or error) from None
-
-
-def exit_if_busy() -> None:
-    """End the process at once with status 0 if background work is still running: at exit Python
-    would wait for it, or crash."""
-    if any(thread.name == _NAME for thread in threading.enumerate()):
-        exit_at_once(0)

@@ -75,6 +75,21 @@ def test_the_first_answers_need_no_jax() -> None:
     assert output == "[]\n"
 
 
+def test_an_engine_ends_without_the_end_of_python() -> None:
+    """With JAX that takes seconds on a busy machine, and programs kill an engine that stays."""
+    program = """
+import atexit
+from azero.commands.engines import _protocol
+atexit.register(print, "the end of Python")
+with _protocol() as (_, protocol):
+    protocol.write(b"bestmove e2e4")
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert (ended.stdout, ended.stderr) == ("bestmove e2e4", "azero: starting ...\n")
+
+
 def test_whether_a_network_has_draws_is_read_without_jax(tmp_path) -> None:
     ordinary = Config(game=ChessConfig())
     pooled = dataclasses.replace(ordinary, network=PooledConfig())

@@ -18,7 +18,8 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from azero.engines.background import exit_if_busy, raising_causes
+from azero.console.interrupts import exit_at_once
+from azero.engines.background import raising_causes
 from azero.engines.web.app import Application
 from azero.engines.web.guard import LOOPBACK, Guard
 from azero.engines.web.limits import WebLimits
@@ -78,7 +79,7 @@ def serve(
     if application.service.has_failed:
         with raising_causes():
             application.service.result()
-    exit_if_busy()
+    exit_at_once(0)
 
 
 def _bind(host: str, port: int | None) -> socket.socket:

@@ -137,7 +137,7 @@ def test_a_token_of_any_characters_opens_the_printed_address() -> None:
 def test_an_address_that_others_can_reach_gets_a_token(monkeypatch, capsys) -> None:
     made = []
     monkeypatch.setattr(serving.uvicorn.Server, "run", lambda self, sockets: made.append(self))
-    monkeypatch.setattr(serving, "exit_if_busy", lambda: None)
+    monkeypatch.setattr(serving, "exit_at_once", lambda status: None)
     serving.serve([GO5], host="0.0.0.0", port=0, opens_browser=False)
     address = capsys.readouterr().out.split()[2]
     assert len(address.partition("?token=")[2]) >= 24
