@@ -254,7 +254,10 @@ class GnuShogiPlayer(ProgramPlayer[ExternalProgram]):
 
 def _level(clock: Clock, position: Position) -> str:
     """Return GNU Shogi's command for the time of the next move, in whole seconds, of which it
-    needs one."""
+    needs one and a little more; with less than two left, that to look one ply ahead, which it keeps
+    to in this game."""
+    if clock.limit_seconds is not None and clock.limit_seconds < 2.0:
+        return "depth\n1"
     rows, columns = position.game.board_shape
     num_moves = len(position.actions)
     seconds = thinking_seconds(clock, num_moves, rows * columns, own_moves=OWN_MOVES) or 0.0

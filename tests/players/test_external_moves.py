@@ -128,11 +128,15 @@ def test_a_program_that_was_closed_says_so() -> None:
         (Clock(2.5), "level 1 0:02"),
         (Clock(main_seconds=1400.0), "level 1 1:09"),
         (Clock(main_seconds=0.0, period_seconds=1.0, periods=3), "level 1 0:01"),
+        (Clock(main_seconds=2.0), "level 1 0:01"),
+        (Clock(main_seconds=1.9), None),
+        (Clock(1.0), None),
     ],
 )
 def test_gnu_shogi_is_told_its_time(
-    clock: Clock, level: str, monkeypatch: pytest.MonkeyPatch
+    clock: Clock, level: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """With less than two seconds left, it is told to look one ply ahead: it lost on time."""
     sent: list[str] = []
     send = ExternalProgram.send
 
@@ -149,7 +153,9 @@ def test_gnu_shogi_is_told_its_time(
         player.reset()
         player.choose(position, clock)
         player.close()
-    assert [line for line in sent if line.startswith("level")] == [level]
+    told = [line for line in sent if line.startswith("level")]
+    depths = [line for line in sent if line.startswith("depth")]
+    assert (told, len(depths)) == (([level], 2) if level else ([], 3))
 
 
 def test_fairy_stockfish_plays_minichess() -> None:
