@@ -77,12 +77,6 @@ class Restriction:
         """Return this with all moves but `actions` left out for `player` until `depth`."""
         return self.avoiding(player, set(range(self.until.shape[1])).difference(actions), depth)
 
-    @property
-    def is_deep(self) -> bool:
-        """Whether it reaches below the first move; the statistics of the search are then not those
-        of the real game."""
-        return bool(self.until.max() > 1)
-
     def mask(self, to_play: int, depth: int) -> np.ndarray:
         """Return bool[A]: the moves, legal or not, that `to_play` may make `depth` moves below the
         root."""

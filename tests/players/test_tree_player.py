@@ -174,6 +174,14 @@ class TestAnalysis:
                 ThinkOptions(restriction=Restriction.first_move([0, 3, 99], 0, 9)),
             )
 
+    def test_a_search_of_few_moves_does_not_decide_the_next_one(self) -> None:
+        """UCI: `go searchmoves a2a3 nodes 50`, then `go nodes 20` in the same position."""
+        thinker, position = player(batch=4), after([0, 3, 1, 4])
+        few = ThinkOptions(restriction=Restriction.first_move([7], 0, 9))
+        assert thinker.think(position, Limits(visits=200), few).moves[0].action == 7
+        free = thinker.think(position, Limits(visits=50))
+        assert free.visits == free.playouts == 50 and free.moves[0].action == 2
+
     def test_a_deep_restriction_holds_below_the_first_move_and_in_a_tree_apart(self) -> None:
         """O threatens 5 and X has to take it, but not where O's reply there is left out."""
         thinker = player(batch=4)
