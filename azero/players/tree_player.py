@@ -27,7 +27,7 @@ from azero.players.thinking import (
     empty_analysis,
 )
 from azero.search.single.leaves import LeafEvaluator
-from azero.search.single.node import Node, restrict
+from azero.search.single.node import Node, merge, restrict
 from azero.search.single.packed import PackedPosition, PackedRules
 from azero.search.single.parallel import ParallelTree, TreeSettings
 from azero.search.single.selection import Gumbel
@@ -183,6 +183,8 @@ class TreePlayer:
 
         self._search(tree, root, limits, began, options.should_stop, on_batch)
         tree.finish()
+        if root is not whole:
+            tree.root = merge(whole, root)
         analysis = analyse()
         if options.on_progress is not None:
             options.on_progress(analysis)
@@ -284,8 +286,9 @@ class TreePlayer:
         since = position.actions[known:] if follows else None
         self._tree.move_to(position.state, position.legal, since)
         self._actions = position.actions
-        assert self._tree.root is not None
-        return self._tree, self._tree.root, self._tree.root
+        whole = self._tree.root
+        assert whole is not None
+        return self._tree, whole, self._restricted(whole, left, position)
 
     def _place_apart(
         self, position: Position, left: np.ndarray, restriction: Restriction
@@ -300,8 +303,16 @@ class TreePlayer:
         assert tree.root is not None
         if not left[tree.root.actions].any():
             tree.move_to(position.state, left, None)
-        whole = tree.root
-        return tree, whole, whole if left[whole.actions].all() else restrict(whole, left)
+        return tree, tree.root, self._restricted(tree.root, left, position)
+
+    def _restricted(self, whole: Node, left: np.ndarray, position: Position) -> Node:
+        """Return the root with the moves of `left` bool[A] alone, as many as the width allows."""
+        actions, width = whole.evaluation.actions, self._settings.edge_width
+        if width is not None and left.sum() > width:
+            most_probable = actions[left[actions]][:width]
+            left = np.zeros_like(left)
+            left[most_probable] = True
+        return whole if left[actions].all() else restrict(whole, left)
 
     def _tree_apart(self, restriction: Restriction) -> ParallelTree:
         """Return a tree for one search under a restriction.

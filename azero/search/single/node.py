@@ -185,8 +185,26 @@ def sign_of(to_play: int) -> float:
 
 def restrict(node: Node, allowed: np.ndarray) -> Node:
     """Return a copy with the moves of `allowed` bool[A] alone; the nodes below are shared."""
-    evaluation = node.evaluation.among(allowed)
-    edges = node.edges[allowed[node.actions[: node.tried]]]
+    kept = allowed[node.actions[: node.tried]]
+    return _copy(node, node.evaluation.among(allowed), node.edges[kept])
+
+
+def merge(node: Node, part: Node) -> Node:
+    """Return a copy of `node` with the results of `part`, which `restrict` made and which was then
+    searched."""
+    actions, priors, value = node.evaluation
+    known = part.actions[: part.tried]
+    others = np.flatnonzero(~np.isin(actions[: node.tried], part.actions))
+    tried = np.concatenate([known, actions[others]])
+    order = np.concatenate([tried, actions[~np.isin(actions, tried)]])
+    policy = np.zeros(int(actions.max()) + 1, priors.dtype)
+    policy[actions] = priors
+    edges = np.concatenate([part.edges, node.edges[others]])
+    return _copy(node, Evaluation(order, policy[order], value), edges)
+
+
+def _copy(node: Node, evaluation: Evaluation, edges: np.ndarray) -> Node:
+    """Return a copy of a node with the moves of `evaluation`, of which the first have `edges`."""
     store, num_moves, tried = node.store, len(evaluation.actions), len(edges)
     (row,) = store.add(store.states[[node.row]], np.array([node.to_play]))
     store.reserve(moves=num_moves, edges=tried)

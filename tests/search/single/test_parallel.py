@@ -16,7 +16,7 @@ from azero.games.table import make
 from azero.mesh import make_mesh
 from azero.search.leaf import ignore_symmetry, uniform_leaf
 from azero.search.single import packed
-from azero.search.single.node import Ending, restrict
+from azero.search.single.node import Ending, merge, restrict
 from azero.search.single.node import Node as TreeNode
 from azero.search.single.packed import PackedRules
 from azero.search.single.parallel import ParallelTree, TreeSettings
@@ -223,7 +223,7 @@ class TestTicTacToe:
         assert tree.move_to(state, legal_of(self.GAME, state), [action])
         assert tree.num_nodes < 50 and tree.search(8) == 8
 
-    def test_restricted_roots_search_their_moves_alone(self) -> None:
+    def test_restricted_roots_search_their_moves_and_come_back(self) -> None:
         tree = self.WIDE
         state = self.after([0])
         tree.clear()
@@ -241,8 +241,15 @@ class TestTicTacToe:
             5,
             7,
         } and part.evaluation.priors.sum() == pytest.approx(1.0)
-        assert part.total_visits == known + 80
-        check_sums(part)
+        merged = merge(whole, part)
+        assert merged.total_visits == 60 + part.total_visits - known
+        assert sorted(merged.evaluation.actions.tolist()) == sorted(
+            whole.evaluation.actions.tolist()
+        )
+        check_sums(merged)
+        tree.root = merged
+        grow(tree, 40)
+        check_sums(merged)
 
     def test_every_position_down_to_the_depth_obeys_a_restriction(self) -> None:
         """The first mover may not play 2 above depth 4, the second one only 0 and 7 above depth 2;
