@@ -4,7 +4,7 @@ VENV ?= .venv
 PYTHONS ?= python3.11 python3.12 python3.13
 BIN = $(VENV)/bin
 DEMO_DIR ?= runs/demo
-# Processes of the tests: three for two cores, because tests that wait for other programs leave cores idle. Each takes up to 4 GB.
+# Processes of the tests: three for two cores, because tests that wait for other programs leave cores idle. Each takes up to 6 GB.
 WORKERS ?= 3
 # Large pages for large arrays: page faults cost a third of a training step on a CPU (glibc 2.35 and later; others ignore it).
 export GLIBC_TUNABLES ?= glibc.malloc.hugetlb=1
