@@ -71,7 +71,7 @@ def platform_dependent(
     of them compute the same.
 
     The devices of a `jax.shard_map` say which one while the program is traced, and the others are
-    not traced, nested ones least of all: a tenth less to trace and compile. Elsewhere
+    not traced, nested ones least of all, which halves that time (docs/speed.md). Elsewhere
     `jax.lax.platform_dependent` traces all of them and chooses when the program is lowered.
     """
     device = getattr(jax.sharding.get_abstract_mesh(), "abstract_device", None)

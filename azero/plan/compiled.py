@@ -147,13 +147,14 @@ def shard_bytes(leaf: Any) -> int:
 def compile_program(lowered: Any, topology: str) -> CompiledProgram:
     """Compile what `jax.jit(...).lower(...)` gave for `topology`, or take an earlier result.
 
-    The compiler's input is the key under which a result is kept, with the compiler's version and
-    the topology, so that no other program can be taken for it.
+    The compiler's input is the key under which a result is kept, with the source lines that a
+    profile names, the compiler's version and the topology, so that no other program can be taken
+    for it.
 
     Raises:
       DoesNotFit: it needs more memory than a device has.
     """
-    path = _cache_path(lowered.as_text(), topology)
+    path = _cache_path(lowered.as_text(debug_info=True), topology)
     if not path.exists():
         _write(path, _compile(lowered))
     kept = json.loads(gzip.decompress(path.read_bytes()))
