@@ -17,6 +17,7 @@ import optax
 from azero.data.sample import AuxiliaryTargets, Batch
 from azero.learn.settings import AUXILIARY_WEIGHTS, LearnerConfig
 from azero.networks.network import NEVER
+from azero.search.batched.reductions import argmax
 from azero.types import Array
 
 _SOFTNESS = 4.0
@@ -92,7 +93,7 @@ def batch_losses(
     values = (
         jax.vmap(value_loss)(value, target) if outcome is None else jax.vmap(policy_loss)(*outcome)
     )
-    hits = jnp.argmax(logits, axis=-1) == jnp.argmax(weights, axis=-1)
+    hits = argmax(jax.lax.stop_gradient(logits)) == argmax(weights)
     return Losses(
         policy=mean_with_target(importance * jax.vmap(policy_loss)(logits, weights)),
         value=jnp.mean(importance * values),
@@ -118,7 +119,7 @@ def reinforce_losses(logits: Array, advantage: Array, weights: Array, allowed: A
     """
     log_probability = jax.nn.log_softmax(jnp.where(allowed, logits, NEVER))
     mean = functools.partial(mean_where, jnp.any(weights > 0, axis=-1))
-    hits = jnp.argmax(log_probability, axis=-1) == jnp.argmax(weights, axis=-1)
+    hits = argmax(jax.lax.stop_gradient(log_probability)) == argmax(weights)
     return Losses(
         policy=mean(-advantage * jnp.sum(weights * log_probability, axis=-1)),
         value=mean(jnp.square(advantage)),

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from azero.games.batching import select_states
 from azero.games.game import Game
+from azero.search.batched.reductions import categorical
 from azero.search.search import PreviousSearch, SearchFn, SearchOutput
 from azero.selfplay.carry import Carry, next_games
 from azero.selfplay.settings import SelfplayConfig
@@ -173,9 +174,7 @@ def _explore(
     explores = (ply < config.random_moves) & jax.random.bernoulli(
         share_key, config.random_share, ply.shape
     )
-    anything = jax.random.categorical(action_key, jnp.where(legal, 0.0, -jnp.inf), axis=-1).astype(
-        action.dtype
-    )
+    anything = categorical(action_key, jnp.where(legal, 0.0, -jnp.inf)).astype(action.dtype)
     return jnp.where(explores, anything, action), explores
 
 

@@ -15,6 +15,7 @@ from jax.sharding import Mesh, PartitionSpec
 from azero import mesh as meshes
 from azero.games.batching import repeat_state
 from azero.games.game import Game
+from azero.search.batched.reductions import categorical
 from azero.search.search import SearchFn
 from azero.selfplay.trajectory import HostArray
 from azero.types import Array, PyTree
@@ -190,17 +191,14 @@ def _move(
     def draw(policy: _Policy, key: Array, wanted: Array) -> Array:
         def ask(key: Array) -> Array:
             search_key, draw_key = jax.random.split(key)
-            return jax.random.categorical(
-                draw_key, jnp.log(policy.search(policy.params, search_key, states).weights)
-            ).astype(jnp.int32)
+            output = policy.search(policy.params, search_key, states)
+            return categorical(draw_key, jnp.log(output.weights))
 
         return jax.lax.cond(wanted.any(), ask, lambda key: jnp.zeros(ply.shape, jnp.int32), key)
 
     by_first = draw(first, first_key, is_on & is_first)
     by_second = draw(second, second_key, is_on & ~is_first & ~is_random)
-    at_random = jax.random.categorical(
-        random_key, jnp.where(random_moves(states), 0.0, -jnp.inf)
-    ).astype(jnp.int32)
+    at_random = categorical(random_key, jnp.where(random_moves(states), 0.0, -jnp.inf))
     played = jax.vmap(game.step)(
         states, jnp.where(is_first, by_first, jnp.where(is_random, at_random, by_second))
     )
@@ -230,7 +228,7 @@ def make_result_sampler(game: Game, search: SearchFn) -> Callable[[PyTree, Array
             states, key = carry
             key, search_key, draw_key = jax.random.split(key, 3)
             weights = search(params, search_key, states).weights
-            actions = jax.random.categorical(draw_key, jnp.log(weights)).astype(jnp.int32)
+            actions = categorical(draw_key, jnp.log(weights))
             return jax.vmap(game.step)(states, actions), key  # a finished game stays as it is
 
         end, _ = jax.lax.while_loop(

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from azero.games.batching import select_states
 from azero.games.game import Game
+from azero.search.batched.reductions import categorical
 from azero.search.search import SearchOutput
 from azero.selfplay.settings import SelfplayConfig
 from azero.types import Array, PyTree
@@ -104,7 +105,7 @@ def update_archive(
         # A position of the search's tree: of a move in proportion to its visits. If it ends the
         # game, the move that was played may not.
         logits = jnp.where(output.weights > 0, jnp.log(output.weights), -jnp.inf)
-        branch = jax.random.categorical(move_key, logits, axis=-1).astype(jnp.int32)
+        branch = categorical(move_key, logits)
         searched = jax.vmap(game.step)(states, branch)
         found = select_states(jax.vmap(game.is_terminal)(searched), played, searched)
     share = 1.0 / (ply.astype(jnp.float32) + 1.0)

@@ -2,9 +2,9 @@
 game, the best move afterwards."""
 
 import chex
-import jax
 import jax.numpy as jnp
 
+from azero.search.batched.reductions import categorical
 from azero.types import Array
 
 
@@ -31,8 +31,10 @@ def choose(
     """
     chex.assert_rank([weights, greedy_action, ply], [2, 1, 1])
     chex.assert_equal_shape([greedy_action, ply, weights[:, 0]])
+    if isinstance(temperature_moves, int) and temperature_moves == 0:
+        return greedy_action.astype(jnp.int32)
     possible = weights > 0
     logits = jnp.where(possible, jnp.log(jnp.where(possible, weights, 1)), -jnp.inf)
-    drawn = jax.random.categorical(key, logits, axis=-1).astype(jnp.int32)
+    drawn = categorical(key, logits)
     explores = (ply < temperature_moves) & possible.any(axis=-1)
     return jnp.where(explores, drawn, greedy_action.astype(jnp.int32))

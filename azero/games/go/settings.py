@@ -114,6 +114,7 @@ class GoConfig(GameConfig):
             f"side, not {sorted(sizes)}",
         )
         for first, _, share in self.selfplay_sizes:
+            check(first >= 0, f"game.selfplay-sizes begin at iteration 0 or later, not at {first}")
             total = sum(self.size_shares(first).values())
             check(
                 share >= 0 and total <= 1 + 1e-9,

@@ -88,36 +88,41 @@ def _best_of_few(
     for chess. (Where a game is over every move may count as legal; what is found is not used.)
     """
 
-    def among(scores: Array, legal_mask: Array, most: int) -> tuple[Array, Array]:
-        moves = _set_bits(legal_mask, most)
+    no_move = legal_mask.shape[-1]
+
+    def among(scores: Array, words: Array, most: int) -> tuple[Array, Array]:
+        moves = _set_bits(words, most, no_move)
         return moves, jnp.take_along_axis(scores, moves, axis=-1, mode="fill", fill_value=-jnp.inf)
 
+    words = _words(legal_mask)
     if width >= most_legal:
-        return among(scores, legal_mask, most_legal)
+        return among(scores, words, most_legal)
 
-    def best_among(scores: Array, legal_mask: Array) -> tuple[Array, Array]:
-        moves, scores = among(scores, legal_mask, most_legal)
+    def best_among(scores: Array, words: Array) -> tuple[Array, Array]:
+        moves, scores = among(scores, words, most_legal)
         places, kept = _best_moves(scores, scores > -jnp.inf, width)
-        no_move = legal_mask.shape[-1]
         return jnp.take_along_axis(moves, places, axis=-1, mode="fill", fill_value=no_move), kept
 
-    counts = jnp.sum(legal_mask, axis=-1, dtype=jnp.int32)
+    counts = jnp.sum(jax.lax.population_count(words), axis=-1)
     return jax.lax.cond(
         jnp.any((counts > width) & (counts <= most_legal)),
         best_among,
         functools.partial(among, most=width),
         scores,
-        legal_mask,
+        words,
     )
 
 
-def _set_bits(mask: Array, width: int) -> Array:
-    """Return the places of the True of bool[P, A] in ascending order, padded with A: int32[P, E],
-    of which no row has more than E = `width`."""
-    size = mask.shape[-1]
-    bits = jnp.pad(mask, ((0, 0), (0, -size % 32))).reshape(len(mask), -1, 32)
+def _words(mask: Array) -> Array:
+    """Return the bits of bool[P, A], 32 a word, the first one lowest: uint32[P, ceil(A / 32)]."""
+    bits = jnp.pad(mask, ((0, 0), (0, -mask.shape[-1] % 32))).reshape(len(mask), -1, 32)
     powers = jnp.uint32(1) << jnp.arange(32, dtype=jnp.uint32)
-    words = jnp.sum(jnp.where(bits, powers, 0), axis=-1, dtype=jnp.uint32)
+    return jnp.sum(jnp.where(bits, powers, 0), axis=-1, dtype=jnp.uint32)
+
+
+def _set_bits(words: Array, width: int, size: int) -> Array:
+    """Return the places of the bits of `_words` in ascending order, padded with `size`: int32[P,
+    E], of which no row has more than E = `width`."""
     counts = jax.lax.population_count(words).astype(jnp.int32)
     ends = jnp.cumsum(counts, axis=-1, dtype=jnp.int32)
 
@@ -126,10 +131,10 @@ def _set_bits(mask: Array, width: int) -> Array:
 
     # Each word is marked at its first bit's place among all bits; from there on up to the next mark
     # the bits are its own.
-    row = jnp.arange(len(mask), dtype=jnp.int32)[:, None]
+    row = jnp.arange(len(words), dtype=jnp.int32)[:, None]
     first = jnp.where(counts > 0, ends - counts, width)
     number = jnp.broadcast_to(jnp.arange(words.shape[1], dtype=jnp.int32), words.shape)
-    marks = jnp.zeros((len(mask), width), jnp.int32).at[row, first].set(number, mode="drop")
+    marks = jnp.zeros((len(words), width), jnp.int32).at[row, first].set(number, mode="drop")
     index = jax.lax.cummax(marks, axis=1)
 
     # Which bit of its word: the half that holds it, five times.

@@ -24,7 +24,7 @@ import numpy as np
 
 from azero.games.game import Game
 from azero.search.batched.evaluation import evaluate_roots, masked_priors
-from azero.search.batched.reductions import edge_max, edge_sum
+from azero.search.batched.reductions import argmax, edge_max, edge_sum
 from azero.search.batched.simulate import simulate
 from azero.search.batched.tree import (
     Edges,
@@ -173,7 +173,7 @@ def make_gumbel(config: GumbelConfig, game: Game, leaf: LeafFn) -> SearchFn:
         improved = jax.nn.softmax(
             log_priors + sigma(edges, config.c_visit, config.c_scale), axis=-1
         )
-        action = jnp.argmax(root_scores(edges), axis=-1).astype(jnp.int32)
+        action = argmax(root_scores(edges))
         return SearchOutput(
             action=action,
             weights=jnp.where(legal_mask, improved, 0.0),

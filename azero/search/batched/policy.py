@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from azero.games.game import Game
 from azero.search.batched.evaluation import evaluate_roots
+from azero.search.batched.reductions import argmax
 from azero.search.search import LeafFn, SearchFn, SearchOutput
 from azero.types import Array, PyTree
 
@@ -31,7 +32,7 @@ def make_policy(
             logits = jnp.where(allowed, logits, -jnp.inf)
         weights = jnp.where(allowed, jax.nn.softmax(logits, axis=-1), 0.0)
         return SearchOutput(
-            jnp.argmax(logits, axis=-1).astype(jnp.int32),
+            argmax(logits),
             weights,
             jnp.zeros(logits.shape, jnp.int32),
             values,

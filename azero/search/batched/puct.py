@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from azero.games.game import Game
 from azero.search.batched.evaluation import ILLEGAL, evaluate_roots, masked_priors
-from azero.search.batched.reductions import edge_sum
+from azero.search.batched.reductions import argmax, edge_sum
 from azero.search.batched.reuse import continue_trees
 from azero.search.batched.simulate import simulate
 from azero.search.batched.tree import (
@@ -246,7 +246,7 @@ def summarize(config: PuctConfig, tree: Tree, num_actions: int) -> SearchOutput:
     forced visits, the action the most visited move (of equals the one with the higher prior)."""
     edges = root_actions(tree, num_actions)
     # priors are at most 1, so they only break ties
-    action = jnp.argmax(edges.visits + 0.5 * edges.priors, axis=-1).astype(jnp.int32)
+    action = argmax(edges.visits + 0.5 * edges.priors)
     visits = unforced_visits(config, edges, action)
     return SearchOutput(
         action=action,

@@ -38,7 +38,7 @@ from azero.search.batched.evaluation import (
     compact,
     play_and_evaluate,
 )
-from azero.search.batched.reductions import edge_max, edge_sum
+from azero.search.batched.reductions import argmax, edge_sum
 from azero.search.batched.rows import (
     add,
     change_below_root,
@@ -155,26 +155,7 @@ def index_dtype(num_nodes: int) -> jnp.dtype:
 
 def best_legal(scores: Array, edges: Edges) -> Array:
     """Return int32[...]: the legal edge with the highest score, the first of equals."""
-    return platform_dependent(
-        jnp.where(edges.legal_mask(), scores, -jnp.inf), cpu=_first_best, default=_argmax
-    )
-
-
-def _argmax(scores: Array) -> Array:
-    return jnp.argmax(scores, axis=-1).astype(jnp.int32)
-
-
-def _first_best(scores: Array) -> Array:
-    """Do what `_argmax` does by a maximum and a comparison, which XLA vectorises on CPUs: half the
-    time of a level of the descent.
-
-    Without the barrier it would compute the scores twice, and their last bits might differ.
-    """
-    scores = jax.lax.optimization_barrier(scores)
-    is_best = scores == edge_max(scores)[..., None]
-    edge = jax.lax.broadcasted_iota(jnp.float32, scores.shape, scores.ndim - 1)
-    last = scores.shape[-1] - 1.0
-    return (last - edge_max(jnp.where(is_best, last - edge, 0.0))).astype(jnp.int32)
+    return argmax(jnp.where(edges.legal_mask(), scores, -jnp.inf))
 
 
 def init_tree(
