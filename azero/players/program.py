@@ -97,7 +97,7 @@ class ExternalProgram:
         self._lines: queue.Queue[bytes | None] = queue.Queue(maxsize=WAITING_LINES)
         self._complaints: deque[str] = deque(maxlen=20)
         self._said: deque[str] = deque(maxlen=SHOWN_COMPLAINTS)
-        """Output since the last line that was sent."""
+        """Output that waited to be read when the last line was sent, and since."""
         assert (
             self._process.stdin is not None
             and self._process.stdout is not None
@@ -114,13 +114,15 @@ class ExternalProgram:
             reader.start()
 
     def send(self, line: str, what: str, seconds: float = SEND_SECONDS) -> None:
-        """Send one line; `what` is its name in messages.
+        """Send one line; `what` is its name in messages. Output that waits to be read does not
+        answer it, and is dropped.
 
         Raises:
           PlayerError: the program has ended, or does not read the line in time and is killed; the
             message says which.
         """
         self._said.clear()
+        self._drop_waiting()
         left = memoryview(f"{line}\n".encode())
         deadline = time.monotonic() + seconds
         try:
@@ -155,6 +157,14 @@ class ExternalProgram:
             self.fail(f"crashed at {what!r}")
         return line
 
+    def _drop_waiting(self) -> None:
+        """Drop the output that waits to be read, such as a second answer to an earlier line."""
+        with contextlib.suppress(queue.Empty):
+            for _ in range(WAITING_LINES):
+                if self._take(0.0) is None:
+                    self._lines.put(None)  # the end is still to be noticed
+                    return
+
     def _take(self, seconds: float) -> str | None:
         """Return the next line of its output, None at the end; `queue.Empty` is raised if there is
         none within `seconds`."""
@@ -174,8 +184,8 @@ class ExternalProgram:
         """
         deadline = time.monotonic() + timeout
         self.send(question, question)
-        lines = deque([self.next_line(question, deadline)], maxlen=KEPT_LINES)
-        while not is_answer(lines[-1]):
+        lines: deque[str] = deque(maxlen=KEPT_LINES)
+        while not lines or not is_answer(lines[-1]):
             lines.append(self.next_line(question, deadline)[:KEPT_CHARACTERS])
         return list(lines)
 

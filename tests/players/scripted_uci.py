@@ -51,6 +51,8 @@ def main(mode: str) -> None:
                 "castling": castling,
             }
             answers |= {"mate": "h1h8", "wait": "a8b8"} if is_given else {}
+            if mode == "endless score":
+                print("info score cp -" + 5000 * "9", flush=True)
             if mode == "behind":
                 print("info depth 2 score cp -901 pv", flush=True)
             if mode == "even":
@@ -59,7 +61,8 @@ def main(mode: str) -> None:
             print(
                 "info depth 1 pv\nbestmove "
                 + answers.get(mode, MOVES[protocol][played % 4])
-                + " ponder a1a1",
+                + " ponder a1a1"
+                + ("\nbestmove a1a1" if mode == "twice" else ""),
                 flush=True,
             )
         elif words[0] == "quit":

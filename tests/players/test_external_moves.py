@@ -47,6 +47,12 @@ def test_two_programs_repeat_themselves_until_our_rules_end_the_game(game, lengt
     )
 
 
+@pytest.mark.parametrize("mode", ["twice", "endless score"])
+def test_neither_a_second_answer_nor_a_score_of_any_length_ends_the_game(mode: str) -> None:
+    record = _play(_player(mode, "odd", resign_score=900), _player("good", "other"))
+    assert record.ending == "played out" and len(record.final.actions) == 8
+
+
 def test_openings_reach_the_program() -> None:
     start = _play(_player("good"), _player("good")).final.actions
     record = _play(_player("good"), _player("good"), opening=start[:3])
