@@ -106,10 +106,12 @@ def read_match_games(path: Path) -> list[MatchGame]:
     Raises:
       ValueError: a row is damaged; the file is named.
     """
-    try:
-        games = [MatchGame.from_row(row) for row in read_rows(path / GAMES)]
-    except ValueError as error:
-        raise ValueError(f"{path / GAMES}: {error}") from error
+    games = []
+    for number, row in enumerate(read_rows(path / GAMES), start=1):
+        try:
+            games.append(MatchGame.from_row(row))
+        except ValueError as error:
+            raise ValueError(f"{path / GAMES}, row {number} {error}") from error
     return list({game.number: game for game in games}.values())
 
 
@@ -143,8 +145,8 @@ class MatchDirectory:
         may become another match.
 
         Raises:
-          ValueError: it holds another match (both commands are named), a result without its games,
-            or a match that is running.
+          ValueError: it holds another match (both commands are named), a result without its games
+            or games without their match, or a match that is running.
           OSError: it cannot be made or written to.
         """
         self.path = path
@@ -188,6 +190,11 @@ class MatchDirectory:
                 self._write({})  # that of all games so far is in their rows
             elif has_moved:
                 self._write(facts.get("result", {}))
+        elif read_match_games(path):
+            raise ValueError(
+                f"{path} holds the games of a match without its settings ({MATCH}), which cannot "
+                "be continued; choose another directory"
+            )
         else:
             self._write({})
         self._rows = RowFile(path / GAMES)

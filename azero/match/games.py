@@ -91,9 +91,13 @@ class MatchGame:
                 name: tuple(value) if isinstance(value, list) else value
                 for name, value in row.items()
             }
-            return cls(**values)
+            game = cls(**values)
+            numbers = (game.number, game.num_opening_moves, *game.actions)
         except TypeError as error:
-            raise ValueError(f"a row does not hold a game of a match: {error}") from error
+            raise ValueError(f"does not hold a game of a match: {error}") from error
+        if game.reward not in (-1, 0, 1) or not all(isinstance(number, int) for number in numbers):
+            raise ValueError("does not hold the moves and the result of a game")
+        return game
 
 
 @dataclass(frozen=True)

@@ -206,6 +206,30 @@ def test_a_match_goes_on_where_it_stopped_and_no_other_may(tmp_path: Path) -> No
     (tmp_path / "match.json").write_text("[1]")
     with pytest.raises(ValueError, match="does not hold a match"):
         play(request("corner", "pass", 6, out=tmp_path))
+    (tmp_path / "match.json").unlink()
+    with pytest.raises(ValueError, match=r"the games of a match without its settings \(match"):
+        play(request("corner", "pass", 2, out=tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("there", "instead", "problem"),
+    [
+        ('"reward": -1.0', '"reward": 7', "row 2 does not hold the moves and the result of a game"),
+        ('"reward": -1.0', '"reward": "x"', "row 2 does not hold the moves and the result of"),
+        ('"actions": [', '"actions": ["A1", ', "row 2 does not hold the moves and the result of"),
+        ('"actions": [', '"actions": 5, "decisions": [', "row 2 does not hold a game of a match: "),
+        ('"reward"', '"rewards"', "row 2 does not hold a game of a match: "),
+        ('{"number"', '{number"', "line 2 is not a JSON object"),
+    ],
+)
+def test_a_damaged_game_is_named(tmp_path: Path, there: str, instead: str, problem: str) -> None:
+    play(request("pass", "corner", 2, out=tmp_path))
+    file = tmp_path / "games.jsonl"
+    first, second = file.read_text().splitlines()
+    file.write_text(f"{first}\n{second.replace(there, instead)}\n")
+    with pytest.raises(ValueError, match=problem) as raised:
+        read_match_games(tmp_path)
+    assert str(raised.value).count(str(file)) == 1
 
 
 def test_a_stopped_match_counts_the_games_that_are_written(
