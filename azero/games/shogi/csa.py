@@ -229,6 +229,7 @@ def format_csa(
     players, the special move at its end (%TORYO; none if empty), comments of the moves, empty for
     none, a line of CSA for each of theirs, and further facts and ratings (see `ShogiGame`)."""
     board = board_of_sfen(sfen)
+    black, white = (" ".join(name.splitlines()) for name in (black, white))
     lines = ["V2.2"] + [f"N{sign}{name}" for sign, name in (("+", black), ("-", white)) if name]
     lines += [f"${name}:{value}" for name, value in facts]
     lines += [

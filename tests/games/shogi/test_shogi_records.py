@@ -57,6 +57,12 @@ def test_there_and_back(sfen: str, seed: int) -> None:
     assert back.winner == ("white" if is_blacks_turn else "black")
 
 
+def test_a_player_has_one_line() -> None:
+    text = csa.format_csa(random_game(START, 5), black="a\n%TORYO", white="b\r\nPI")
+    (back,) = csa.parse_games(text, "here")
+    assert (back.black, back.white, back.ending) == ("a %TORYO", "b PI", "")
+
+
 @pytest.mark.parametrize(("sfen", "seed"), GAMES)
 def test_cshogi_reads_what_is_written(sfen: str, seed: int) -> None:
     cshogi = require_module("cshogi")
