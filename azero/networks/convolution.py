@@ -94,8 +94,12 @@ def _apply(name: str, x: Array, weights: Array) -> Array:
     """Return the convolution, computed part by part."""
     if (count := _num_parts(name, x)) == 1:
         return CONVOLUTIONS[name].apply(x, weights)
-    outputs = lax.map(lambda part: CONVOLUTIONS[name].apply(part, weights), _divide(x, count))
-    return outputs.swapaxes(0, 1).reshape(*x.shape[:-1], -1)
+
+    def apply(part: Array) -> Array:
+        positions = part.reshape(-1, *x.shape[1:])
+        return CONVOLUTIONS[name].apply(positions, weights).reshape(*part.shape[:-1], -1)
+
+    return lax.map(apply, _divide(x, count)).swapaxes(0, 1).reshape(*x.shape[:-1], -1)
 
 
 def _gradient(name: str, x: Array, gradient: Array) -> Array:
@@ -108,10 +112,7 @@ def _gradient(name: str, x: Array, gradient: Array) -> Array:
     part_of = CONVOLUTIONS[name].gradient
     if (count := _num_parts(name, x)) == 1:
         return part_of(x, gradient)
-    both = tuple(
-        part.reshape(count, jax.device_count(), -1, *part.shape[2:])
-        for part in (_divide(x, count), _divide(gradient, count))
-    )
+    both = _divide(x, count), _divide(gradient, count)
     part_of = jax.vmap(part_of)
     zeros = jax.tree.map(jnp.zeros_like, jax.eval_shape(part_of, *(part[0] for part in both)))
     sums, _ = lax.scan(lambda total, part: (total + part_of(*part), None), zeros, both)
@@ -131,8 +132,9 @@ def _num_parts(name: str, x: Array) -> int:
 
 
 def _divide(x: Array, count: int) -> Array:
-    """Return x [B, ...] as [N, B / N, ...]; every part has positions of every device."""
-    return x.reshape(-1, count, *x.shape[1:]).swapaxes(0, 1)
+    """Return x [B, ...] as N = `count` parts [N, D, B / N D, ...], each with as many positions of
+    each of D devices. What a device holds stays in its order, so nothing is copied."""
+    return x.reshape(jax.device_count(), count, -1, *x.shape[1:]).swapaxes(0, 1)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
