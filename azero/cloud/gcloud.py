@@ -20,8 +20,8 @@ from azero.console.progress import working
 from azero.console.tables import format_duration
 
 KEPT_LINES = 40
-"""Last lines of a command that are searched for the reason of its failure; gcloud's errors are at
-the end."""
+"""Last lines of a command's standard error that are searched for the reason of its failure;
+gcloud's errors are at the end."""
 ANSWER_SECONDS = 300.0
 """A question that takes longer has no answer: ssh waits for hours for a machine that has gone."""
 
@@ -110,8 +110,8 @@ class Gcloud:
             )
 
     def do(self, command: Command) -> list[str]:
-        """Run `command`, showing what it prints, and return the last lines of it; in a dry run
-        print the command itself.
+        """Run `command`, showing what it prints, and return its answer; in a dry run print the
+        command itself.
 
         Raises:
           CloudError: it failed.
@@ -123,7 +123,7 @@ class Gcloud:
             return self._run(command, shows=True)
 
     def ask(self, command: Command) -> list[str]:
-        """Run `command` silently and return the last lines that it prints.
+        """Run `command` silently and return the lines that it prints, of all workers.
 
         Raises:
           CloudError: it failed, or did not end within `ANSWER_SECONDS`.
@@ -164,10 +164,10 @@ class Gcloud:
             start_new_session=not shows,  # so that it ends with the ssh that it started
         )
         assert process.stdout is not None and process.stderr is not None
-        answers: deque[str] = deque(maxlen=KEPT_LINES)
+        answers: list[str] = []
         errors: deque[str] = deque(maxlen=KEPT_LINES)
 
-        def read(stream: IO[str], lines: deque[str]) -> None:
+        def read(stream: IO[str], lines: list[str] | deque[str]) -> None:
             for line in stream:
                 lines.append(line.rstrip())
                 if shows:
@@ -186,7 +186,7 @@ class Gcloud:
             )
         if process.returncode:
             raise explain(command, [*answers, *errors])
-        return list(answers)
+        return answers
 
 
 @contextlib.contextmanager

@@ -210,6 +210,17 @@ def test_watch_stops_where_a_person_is_needed(capsys, monkeypatch, gcloud):
     assert gcloud.story()[-1] == "logs" and "--worker=all" in gcloud.calls[-1]
 
 
+def test_watch_waits_for_all_workers_of_a_large_slice(capsys, monkeypatch, gcloud):
+    finishing = "azero-status: running report\n" + "azero-status: ended 0\n" * 63
+    gcloud.answer(
+        (REQUEST, 0, "ACTIVE"), (MACHINE, 0, "READY"), (LAUNCH, 0, ""),
+        (STATUS, 0, "azero-status: absent\n" * 64), (STATUS, 0, finishing), (STATUS, 0, "azero-status: ended 0\n" * 64),
+    )  # fmt: skip
+    line = "watch my-go9 go9 --accelerator v5litepod-256 --bucket runs --poll-seconds 0.001"
+    status, out, _ = azero_tpu(capsys, monkeypatch, f"{line} --delete-when-done")
+    assert status == 0 and gcloud.story().count("status") == 3 and "64 workers, running" in out
+
+
 def test_watch_outlives_a_network_that_fails_but_not_a_mistake_at_the_beginning(
     capsys, monkeypatch, gcloud
 ):
