@@ -78,13 +78,18 @@ def decide(seen: SeenState, launched: bool) -> Do:
         return Do.WAIT
     if not launched:
         return Do.LAUNCH
-    endings = {worker.removeprefix("ended ") for worker in seen.workers}
-    if endings == {"0"}:
+    if set(seen.workers) == {"ended 0"}:
         return Do.DONE
-    # Saved and stopped, ended by SIGTERM while Python was starting, cut off, or not there at all (a
-    # new disk): the same command continues. Any other status needs the user.
-    continues = {"0", str(EXIT_INTERRUPTED), str(KILLED_BY_SIGTERM), "started", "absent"}
-    return Do.LAUNCH if endings <= continues else Do.STOP
+    return Do.STOP if _failures(seen) else Do.LAUNCH
+
+
+def _failures(seen: SeenState) -> list[int]:
+    """Return the exit statuses of workers that need the user. Elsewhere the same command continues:
+    the job was saved and stopped, ended by SIGTERM while Python was starting, cut off, or is not
+    there at all (a new disk)."""
+    ended = [worker for worker in seen.workers if worker.startswith("ended ")]
+    statuses = [int(worker.removeprefix("ended ")) for worker in ended]
+    return [code for code in statuses if code not in (0, EXIT_INTERRUPTED, KILLED_BY_SIGTERM)]
 
 
 def get_queue_state(gcloud: Gcloud, name: str, place: Place) -> SeenState:
@@ -251,8 +256,7 @@ class Watch:
 
     def _conclude(self, seen: SeenState) -> int:
         """Print how the run ended and return its status."""
-        ended = [worker for worker in seen.workers if worker.startswith("ended ")]
-        status = max(int(worker.removeprefix("ended ")) for worker in ended)
+        status = max(_failures(seen), default=0)
         if status:
             self._say(
                 f"the run on {self.name} ended with status {status}; these are its last "

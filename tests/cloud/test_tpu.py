@@ -210,6 +210,16 @@ def test_watch_stops_where_a_person_is_needed(capsys, monkeypatch, gcloud):
     assert gcloud.story()[-1] == "logs" and "--worker=all" in gcloud.calls[-1]
 
 
+def test_the_status_of_a_watch_is_that_of_the_failure(capsys, monkeypatch, gcloud):
+    """The other workers end with 75, by which a caller would continue the run."""
+    gcloud.answer(
+        (REQUEST, 0, "ACTIVE"), (MACHINE, 0, "READY"), (LAUNCH, 0, ""),
+        (STATUS, 0, "azero-status: absent"), (STATUS, 0, "azero-status: ended 75\nazero-status: ended 2"),
+    )  # fmt: skip
+    status, out, _ = azero_tpu(capsys, monkeypatch, WATCH)
+    assert status == 2 and "ended with status 2" in out
+
+
 def test_watch_waits_for_all_workers_of_a_large_slice(capsys, monkeypatch, gcloud):
     finishing = "azero-status: running report\n" + "azero-status: ended 0\n" * 63
     gcloud.answer(
