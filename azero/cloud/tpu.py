@@ -102,8 +102,14 @@ def _watch(gcloud: Gcloud, request: WatchRequest) -> int:
     if gcloud.dry_run:
         _show_watch(gcloud, request, create, start)
         return 0
+    watch = Watch(gcloud, name, place, request.poll_seconds, create, start)
     try:
-        status = Watch(gcloud, name, place, request.poll_seconds, create, start).run()
+        status = watch.run()
+    except CloudError as error:
+        if not watch.began:
+            raise
+        left = f"what is left of {name} costs money until azero tpu delete {name}"
+        raise CloudError(f"{error}; {left}") from error
     except KeyboardInterrupt:
         gcloud.console.print(
             "the machine and the run continue; the same command watches again, azero tpu delete "

@@ -133,13 +133,27 @@ def get_state(gcloud: Gcloud, name: str, place: Place) -> SeenState:
 
 
 def wait_until_active(gcloud: Gcloud, name: str, place: Place, poll_seconds: float) -> None:
-    """Wait in the queue until the machine is ready, printing every change.
+    """Wait in the queue until the machine is ready, printing every change. A failed check is
+    repeated, since a network error must not end a wait of hours.
 
     Raises:
-      CloudError: the request failed, or is gone.
+      CloudError: the request failed, or is gone, or checks fail one after another.
     """
+    unanswered = 0
     while True:
-        seen = get_queue_state(gcloud, name, place)
+        try:
+            seen = get_queue_state(gcloud, name, place)
+        except CloudError as error:
+            unanswered += 1
+            if unanswered >= MOST_FAILURES:
+                raise CloudError(
+                    f"{error} ({unanswered} times in a row); the request stays in the queue and "
+                    f"becomes a machine that costs money: azero tpu delete {name} cancels it"
+                ) from error
+            gcloud.console.print(f"{error}", style="yellow")
+            _pause(gcloud.console, f"{name}: status unknown", poll_seconds)
+            continue
+        unanswered = 0
         if seen.queue == "ACTIVE":
             gcloud.console.print(f"{name} is ready")
             return

@@ -154,6 +154,17 @@ def test_create_tells_why_a_request_failed(capsys, monkeypatch, gcloud):
     )
 
 
+def test_create_outlives_a_network_that_fails(capsys, monkeypatch, gcloud):
+    lost = (REQUEST, 1, "ERROR: (gcloud.x) network is unreachable")
+    gcloud.answer((REQUEST, 0, "PROVISIONING"), *[lost] * 4, (REQUEST, 0, "ACTIVE"))
+    line = f"create my-go9 {SPOT} --poll-seconds 0.001"
+    status, out, _ = azero_tpu(capsys, monkeypatch, line)
+    assert status == 0 and out.count("network is unreachable") == 4 and "is ready" in out
+    gcloud.answer(lost)
+    status, _, err = azero_tpu(capsys, monkeypatch, line)
+    assert status == 2 and "azero tpu delete my-go9 cancels it" in err
+
+
 def test_a_reason_of_several_lines_is_told_whole(capsys, monkeypatch, gcloud):
     gcloud.answer((REQUEST, 0, "FAILED\tno more capacity\n\nin this zone"))
     status, _, err = azero_tpu(capsys, monkeypatch, f"create my-go9 {SPOT} --poll-seconds 0.001")
@@ -208,6 +219,18 @@ def test_watch_stops_where_a_person_is_needed(capsys, monkeypatch, gcloud):
     status, out, _ = azero_tpu(capsys, monkeypatch, f"{WATCH} --delete-when-done")
     assert status == 2 and "ended with status 2" in out and "the loss is not finite" in out
     assert gcloud.story()[-1] == "logs" and "--worker=all" in gcloud.calls[-1]
+
+
+def test_a_watch_that_gives_up_says_that_the_machine_costs_money(capsys, monkeypatch, gcloud):
+    refused = 'ERROR: (gcloud.x) SSH Key is not present in the SSH agent. Please run "ssh-add KEY"'
+    gcloud.answer(
+        (REQUEST, 0, "ACTIVE"), (MACHINE, 0, "READY"), ("scp", 1, refused),
+        (STATUS, 0, "azero-status: absent"),
+    )  # fmt: skip
+    status, _, err = azero_tpu(capsys, monkeypatch, WATCH)
+    assert (
+        status == 2 and "ssh-add KEY" in err and "costs money until azero tpu delete my-go9" in err
+    )
 
 
 def test_the_status_of_a_watch_is_that_of_the_failure(capsys, monkeypatch, gcloud):
