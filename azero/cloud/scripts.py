@@ -29,7 +29,8 @@ _BUCKET = f"""\
 if ! mountpoint -q {RUNS}; then
   command -v gcsfuse > /dev/null || {{
     curl -fsSLo /tmp/gcsfuse.deb https://github.com/GoogleCloudPlatform/gcsfuse/releases/download/v{GCSFUSE}/gcsfuse_{GCSFUSE}_amd64.deb
-    sudo dpkg -i /tmp/gcsfuse.deb > /dev/null
+    # The updates that a new machine installs at first lock the packages for minutes.
+    sudo apt-get -y -qq -o DPkg::Lock::Timeout=600 install /tmp/gcsfuse.deb > /dev/null
   }}
   # A checkpoint becomes valid by renaming its directory.
   gcsfuse --implicit-dirs --rename-dir-limit 1000000 BUCKET {RUNS} > /dev/null
@@ -52,6 +53,7 @@ set -eu
 sudo mkdir -p {RUNS}
 mountpoint -q {RUNS} || sudo chown "$(id -u):$(id -g)" {RUNS}
 {mount}mkdir -p ~/azero ~/azero-run
+{"touch ~/azero-run/has-storage" if mount else ""}
 tar -xzf ~/{CODE_ARCHIVE} -C ~/azero
 python3 -m pip install --quiet --user uv
 ~/.local/bin/uv venv --quiet --allow-existing --python 3.12 ~/azero/.venv
@@ -63,6 +65,9 @@ echo "$(hostname): $(~/azero/.venv/bin/azero --version) is installed"
 def launch(experiment: str, flags: Sequence[str], workdir: str, overlays: Sequence[str]) -> str:
     """Return the script that starts an experiment in a session of its own, so that it outlives the
     connection.
+
+    It refuses a machine whose storage is not mounted, as after a restart: the run would begin anew
+    on the boot disk, and be hidden once the storage is mounted over it.
 
     A lock held by the job's processes shows whether it is running; the file `status` says how it
     ended. A running job is left alone. The job waits for the lock, because a check shares it for a
@@ -83,6 +88,7 @@ set -eu
 [ -x ~/azero/.venv/bin/python ] || {{ echo "ERROR: azero is not installed on $(hostname); azero tpu setup installs it" >&2; exit 1; }}
 cd ~/azero-run
 flock -ns lock true || {{ echo "$(hostname): a run is going on already"; exit 0; }}
+[ ! -e has-storage ] || mountpoint -q {RUNS} || {{ echo "ERROR: the storage is not mounted at {RUNS} of $(hostname), as after a restart; repeat azero tpu setup with its --disk or --bucket" >&2; exit 1; }}
 {overlay_files}{_file("job.sh", job)}echo started > status
 setsid nohup flock -w 10 lock bash job.sh >> log 2>&1 < /dev/null &
 echo "$(hostname): started"

@@ -517,6 +517,48 @@ def test_the_scripts_do_on_a_machine_what_they_say(tmp_path):
     assert bash(scripts.status()).strip() == "azero-status: started", "a full disk left it empty"
 
 
+def test_a_run_does_not_begin_anew_beside_storage_that_is_not_mounted(tmp_path):
+    """A restart of the machine, as for maintenance, unmounts it."""
+    programs = tmp_path / "bin"
+    python = tmp_path / "azero" / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    programs.mkdir()
+    setup = scripts.setup(Storage(bucket="my-bucket")).replace("~/.local/bin/uv", "true")
+    setup = setup.partition("echo ")[0].replace(scripts.RUNS, str(tmp_path / "runs"))
+    start = scripts.launch("go9", [], "/mnt/azero/go9", [])
+    mounted = f"[ -e {tmp_path}/mounted ]"
+    for name, script in {
+        "sudo": 'exec "$@"',
+        "gcsfuse": f"touch {tmp_path}/mounted",
+        "mountpoint": mounted,
+        "tar": "",
+        "python3": "",
+    }.items():
+        (programs / name).write_text(f"#!/bin/sh\n{script}\n")
+        (programs / name).chmod(0o755)
+    python.write_text("#!/bin/sh\n")
+    python.chmod(0o755)
+
+    def bash(script: str) -> subprocess.CompletedProcess[str]:
+        path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+        return subprocess.run(
+            ["bash", "-c", script],
+            env={**os.environ, "HOME": str(tmp_path), "PATH": path},
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
+
+    assert bash(setup).returncode == 0 and "started" in bash(start).stdout
+    while "ended 0" not in bash(scripts.status()).stdout:
+        bash("sleep 0.1")
+    (tmp_path / "mounted").unlink()
+    refused = bash(start)
+    assert refused.returncode == 1 and "repeat azero tpu setup with its" in refused.stderr
+    assert bash(setup).returncode == 0 and "started" in bash(start).stdout
+
+
 @pytest.mark.parametrize("storage", [Storage(), Storage(disk="runs"), Storage(bucket="my-bucket")])
 def test_the_scripts_are_bash(storage):
     for script in (
