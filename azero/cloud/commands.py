@@ -26,6 +26,9 @@ ONE_HOST = 8
 v5p)."""
 COPIED = ("pyproject.toml", "README.md", "LICENSE", "constraints.txt", "azero", "configs")
 """Files of a checkout that are copied to the machines, for installing and running."""
+KEEP_ALIVE = ("-oConnectTimeout=20", "-oServerAliveInterval=15")
+"""Options of ssh and scp, with which they end after 45 s without an answer (ssh_config(5)); else
+they would wait for hours for a machine that has gone."""
 NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 """Valid names of a machine on Google Cloud."""
 
@@ -134,7 +137,8 @@ def pack(source: Path | None, archive: Path) -> Command:
 def copy(archive: Path, name: str, place: Place) -> Command:
     """Return the command that copies the packed code to all workers."""
     words = ("tpu-vm", "scp", str(archive), f"{name}:{scripts.CODE_ARCHIVE}")
-    return _gcloud(f"copying the code to {name}", words, place, "--worker=all", "--quiet")
+    options = [f"--scp-flag={option}" for option in KEEP_ALIVE]
+    return _gcloud(f"copying the code to {name}", words, place, "--worker=all", "--quiet", *options)
 
 
 def install(name: str, storage: Storage, place: Place) -> Command:
@@ -224,7 +228,8 @@ def _on_all(purpose: str, name: str, place: Place, script: str) -> Command:
 
 
 def _ssh(purpose: str, name: str, worker: int | str, place: Place, script: str) -> Command:
-    options = (f"--worker={worker}", f"--command={script}", "--quiet")
+    flags = [f"--ssh-flag={option}" for option in KEEP_ALIVE]
+    options = (f"--worker={worker}", f"--command={script}", "--quiet", *flags)
     return _gcloud(purpose, ("tpu-vm", "ssh", name), place, *options)
 
 

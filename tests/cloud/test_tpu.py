@@ -171,6 +171,17 @@ def test_a_reason_of_several_lines_is_told_whole(capsys, monkeypatch, gcloud):
     assert status == 2 and "FAILED no more capacity  in this zone" in err
 
 
+def test_connections_end_with_the_machine(capsys, monkeypatch, gcloud):
+    """A watch would wait for hours where a machine goes while it is set up."""
+    gcloud.answer((REQUEST, 0, "ACTIVE"), (MACHINE, 0, "READY"), (STATUS, 0, "azero-status: absent"),
+        (LAUNCH, 1, "ERROR: gone"),
+    )  # fmt: skip
+    azero_tpu(capsys, monkeypatch, WATCH)
+    calls = [call for call in gcloud.calls if "tpu-vm" in call and "describe" not in call]
+    assert {call[3] for call in calls} == {"ssh", "scp"}
+    assert all(f"--{call[3]}-flag=-oServerAliveInterval=15" in call for call in calls)
+
+
 def test_watch_brings_a_run_through_a_preemption(capsys, monkeypatch, gcloud):
     gcloud.answer(
         (REQUEST, 1, MISSING), (REQUEST, 0, "PROVISIONING"), (REQUEST, 0, "ACTIVE"), (REQUEST, 0, "ACTIVE"), (REQUEST, 0, "SUSPENDING"), (REQUEST, 0, "SUSPENDED"),
