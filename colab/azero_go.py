@@ -74,10 +74,10 @@ if not any(importlib.metadata.distributions(name="azero")):
     )
     importlib.invalidate_caches()
     print("before:", before)
-    if versions() != before:
-        print(
-            "These packages were changed: choose Runtime > Restart session, then run all "
-            "cells again."
+    if versions() != before:  # the old ones may be loaded already
+        raise SystemExit(
+            f"These packages were changed, to {versions()}: choose Runtime > Restart session, then "
+            "run all cells again."
         )
 print("versions:", versions(), "azero", importlib.metadata.version("azero"))
 

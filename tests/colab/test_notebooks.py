@@ -33,30 +33,50 @@ def test_every_notebook_is_what_its_source_generates():
         )
 
 
-@pytest.mark.parametrize("source", GENERATE.SOURCES, ids=lambda path: path.stem)
-def test_an_uploaded_clone_is_installed(source, tmp_path, monkeypatch):
-    """Python takes the folder of the clone for a package without a file."""
+def install(site: Path, name: str, version: str = "1.0") -> None:
+    metadata = site / f"{name}-1.0.dist-info" / "METADATA"
+    metadata.parent.mkdir(parents=True, exist_ok=True)
+    metadata.write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
 
-    def install(name: str) -> None:
-        metadata = tmp_path / "site" / f"{name}-1.0.dist-info" / "METADATA"
-        metadata.parent.mkdir(parents=True)
-        metadata.write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
 
+@pytest.fixture(params=GENERATE.SOURCES, ids=lambda path: path.stem)
+def installation(request, tmp_path, monkeypatch) -> str:
+    """The cell that installs azero, as on Colab with an uploaded clone in `tmp_path`."""
     for name in ("jax", "jaxlib", "flax", "numpy"):
-        install(name)
-    clone = tmp_path / "azero"
-    clone.mkdir()
-    commands = []
-    monkeypatch.setattr(
-        "subprocess.run", lambda command, check: commands.append(command) or install("azero")
-    )
+        install(tmp_path / "site", name)
+    (tmp_path / "azero").mkdir()
     monkeypatch.setitem(sys.modules, "google.colab", sys)
     monkeypatch.delitem(sys.modules, "azero", raising=False)
     monkeypatch.setattr("sys.path", [str(tmp_path), str(tmp_path / "site")])
-    notebook = nbformat.reads(GENERATE.generate(source), as_version=4)
+    notebook = nbformat.reads(GENERATE.generate(request.param), as_version=4)
     (cell,) = (cell.source for cell in notebook.cells if "pip" in cell.source)
-    exec(cell.replace("/content/azero", str(clone)), {"REPOSITORY": ""})
-    assert [command[-1] for command in commands] == [f"{clone}[notebook]"]
+    return cell.replace("/content/azero", str(tmp_path / "azero"))
+
+
+def test_an_uploaded_clone_is_installed(installation, tmp_path, monkeypatch):
+    """Python takes the folder of the clone for a package without a file."""
+    commands = []
+
+    def run(command: list[str], check: bool) -> None:
+        commands.append(command)
+        install(tmp_path / "site", "azero")
+
+    monkeypatch.setattr("subprocess.run", run)
+    exec(installation, {"REPOSITORY": ""})
+    assert [command[-1] for command in commands] == [f"{tmp_path / 'azero'}[notebook]"]
+
+
+def test_changed_packages_stop_the_notebook(installation, tmp_path, monkeypatch):
+    """The cells after it would start a run, which the restart that is asked for does not end."""
+
+    def run(command: list[str], check: bool) -> None:
+        install(tmp_path / "site", "azero")
+        install(tmp_path / "site", "numpy", "2.0")
+
+    monkeypatch.setattr("subprocess.run", run)
+    with pytest.raises(SystemExit, match="Restart session"):
+        exec(installation, {"REPOSITORY": ""})
+    exec(installation, {"REPOSITORY": ""})
 
 
 @pytest.mark.parametrize(
