@@ -62,7 +62,11 @@ def open_cluster(options: ClusterOptions) -> Iterator[WorkerBackend]:
             max_waiting=positions_per_iteration(loop.config),
         )
         with contextlib.closing(pool):
-            yield Elastic(loop, pool, lambda: stop.is_set).iterate
+            try:
+                yield Elastic(loop, pool, lambda: stop.is_set).iterate
+            except RayError as error:  # such as a full object store
+                problem = f"--cluster {address}: Ray has failed: {last_line(error)}"
+                raise ValueError(f"{problem}; the same command continues the run") from error
 
     try:
         if options.learner_gpus:

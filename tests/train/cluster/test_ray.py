@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -161,6 +162,34 @@ def test_a_worker_that_cannot_start_ends_the_run_with_its_reason(cluster, tmp_pa
         ):
             for _ in iterate(state):
                 pass
+
+
+def test_a_failure_of_ray_ends_the_run_in_one_line(monkeypatch):
+    from azero.train.cluster import ray as elastic
+
+    class FullPool:
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            pass
+
+        def publish(self, *orders: Any) -> None:
+            raise ray.exceptions.ObjectStoreFullError("Failed to put an object")
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(elastic, "_connect", lambda *arguments: None)
+    monkeypatch.setattr(elastic, "_worker_starter", lambda *arguments: None)
+    monkeypatch.setattr(elastic, "positions_per_iteration", lambda config: 1)
+    monkeypatch.setattr(elastic, "RayWorkerPool", FullPool)
+    monkeypatch.setattr(elastic.ray, "shutdown", lambda: None)
+    loop, state = mock.MagicMock(), mock.MagicMock()
+    with (
+        pytest.raises(ValueError, match=r"--cluster ray: Ray has failed: .*continues the run"),
+        elastic.open_cluster(ClusterOptions(cluster="ray")) as start_workers,
+        start_workers(loop, state, StopRequest()) as iterate,
+    ):
+        for _ in iterate(state):
+            pass
 
 
 @pytest.mark.parametrize(
