@@ -66,7 +66,7 @@ def run_experiment(
     """
     with join_cluster(config.run, workdir) as line:
         console = console or make_console(quiet=not mesh_lib.is_lead())
-        config = agree_on_settings(config)
+        config = agree_on_settings(config, from_checkpoint)
         use_compilation_cache()
         console.print(Text.assemble((experiment.name, "bold"), f"  {experiment.title}"))
         console.print(f"devices: {describe_devices()}; working directory: {workdir}")

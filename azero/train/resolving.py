@@ -21,10 +21,11 @@ from azero.train.loop import START_POSITIONS
 from azero.train.saving import has_begun
 
 
-def agree_on_settings(config: Config) -> Config:
+def agree_on_settings(config: Config, from_checkpoint: int | None = None) -> Config:
     """Return `config` without the settings of the cluster, which differ from process to process.
 
-    The rest must be the same in all processes, or they would run different programs.
+    The rest must be the same in all processes, or they would run different programs; so must the
+    checkpoint that the run goes back to.
 
     Raises:
       ValueError: it is not; the settings that differ from the lead's are named.
@@ -34,10 +35,10 @@ def agree_on_settings(config: Config) -> Config:
     )
     config = dataclasses.replace(config, run=run)
     if jax.process_count() > 1:
-        leads = json.loads(mesh_lib.from_lead(json.dumps(to_dict(config))))
+        mine = to_dict(config) | {"from_checkpoint": from_checkpoint}
+        leads = json.loads(mesh_lib.from_lead(json.dumps(mine)))
         here = f"in process {jax.process_index()}"
-        text = f"{{name}} = {{before}} in process 0, {{now}} {here}"
-        changes = format_changes(leads, to_dict(config), text)
+        changes = format_changes(leads, mine, f"{{name}} = {{before}} in process 0, {{now}} {here}")
         if changes:
             listed = "; ".join(changes.values())
             raise ValueError(f"all processes need the same settings, but here {listed}")

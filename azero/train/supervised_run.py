@@ -4,6 +4,7 @@ import contextlib
 from functools import partial
 from pathlib import Path
 
+import jax
 from rich.text import Text
 
 from azero import mesh as mesh_lib
@@ -26,7 +27,8 @@ def make_supervised_stage(
     starts from the network in `from_network`, or from random parameters.
 
     Raises:
-      ValueError: settings do not fit each other, the devices or the data.
+      ValueError: settings do not fit each other, the devices or the data, or the processes of the
+        run have different data.
       CheckpointError: the network that the run starts from cannot be read.
     """
     dataset = Dataset.open(data)
@@ -34,6 +36,11 @@ def make_supervised_stage(
     loop = Supervised(config, mesh_lib.make_mesh(), dataset)
     games, positions = loop.replay.count_games(), loop.replay.count_positions()
     digest = dataset.digest("train")
+    if mesh_lib.from_lead(digest) != digest:
+        raise ValueError(
+            f"--data {data}: process {jax.process_index()} has other games there than process 0; "
+            "all need the same data set"
+        )
 
     def restore(checkpointer: Checkpointer) -> tuple[SupervisedState, list[str]]:
         state = restore_learner(checkpointer, loop.fresh_state(), COUNTS)

@@ -3,6 +3,7 @@ together, and go on as another number of processes."""
 
 from __future__ import annotations
 
+import shutil
 import signal
 import sys
 import time
@@ -93,6 +94,18 @@ def test_several_processes_learn_what_one_learns(count: int, dataset: Path, tmp_
     for name in ("top1", "top5", "held_out_policy_loss", "held_out_value_error"):
         assert learned[-1][name] == pytest.approx(learned_by_one[-1][name], abs=1e-5), name
     assert (workdir / "checkpoint").is_dir() and (workdir / "report.html").exists()
+
+
+def test_processes_with_different_data_stop_with_a_line(dataset: Path, tmp_path: Path) -> None:
+    """Each draws its rows of a batch from its own copy."""
+    other = tmp_path / "other"
+    shutil.copytree(dataset, other)
+    (other / "train").rename(other / "was-train")
+    shutil.copytree(dataset / "validation", other / "train")
+    workdir = tmp_path / "run"
+    results = finish(launch_all(learn_from(dataset, workdir), learn_from(other, workdir)))
+    assert [status for status, _, _ in results] == [2, 2], results
+    assert "process 1 has other games there than process 0" in results[1][2]
 
 
 def test_two_processes_play_what_one_process_with_two_devices_plays(tmp_path: Path) -> None:
@@ -201,6 +214,7 @@ def test_a_life_of_a_run(gate: list[str], tmp_path: Path) -> None:
             "learner.batch-size = 8 in process 0, 16 in process 1",
             marks=pytest.mark.slow,
         ),
+        (["--from-checkpoint", "2"], "from-checkpoint = null in process 0, 2 in process 1"),
     ],
 )
 def test_processes_that_do_not_fit_each_other_stop_with_a_line(
