@@ -8,6 +8,7 @@ from typing import Annotated
 import tyro
 from tyro.conf import Positional
 
+from azero.config import check_range
 from azero.train.arguments import Overlays
 
 
@@ -85,6 +86,9 @@ class CreateRequest:
     """Seconds between two checks of the queue."""
     place: Annotated[Place, tyro.conf.arg(name="")] = Place()
 
+    def __post_init__(self) -> None:
+        check_range(self, "--", "poll_seconds", 0, 86_400, above=True)
+
 
 @dataclass(frozen=True)
 class SetupRequest:
@@ -127,6 +131,9 @@ class WatchRequest:
     poll_seconds: float = 60.0
     """Seconds between two checks of the machine."""
     place: Annotated[Place, tyro.conf.arg(name="")] = Place()
+
+    def __post_init__(self) -> None:
+        check_range(self, "--", "poll_seconds", 0, 86_400, above=True)
 
 
 @dataclass(frozen=True)

@@ -466,6 +466,16 @@ def test_mistakes_are_found_before_anything_costs_money(capsys, monkeypatch, gcl
     assert status == 2 and says in err and not gcloud.calls
 
 
+@pytest.mark.parametrize("seconds", ["-1", "0", "nan", "1e30"])
+@pytest.mark.parametrize("line", ["create my-go9", "watch my-go9 go9"])
+def test_a_wrong_pause_is_found_before_anything_costs_money(
+    capsys, monkeypatch, gcloud, line, seconds
+):
+    line = f"{line} --accelerator v5litepod-8 --poll-seconds {seconds}"
+    status, _, err = azero_tpu(capsys, monkeypatch, line)
+    assert status == 2 and "--poll-seconds" in err and not gcloud.calls
+
+
 def test_what_a_look_leads_to():
     def after(*workers: str, launched: bool = True) -> Do:
         return decide(SeenState("ACTIVE", machine="READY", workers=workers), launched)
