@@ -165,8 +165,8 @@ def make_plan(experiment: Experiment, arguments: PlanArguments, console: Console
     except DoesNotFit as error:
         raise ValueError(
             f"{experiment.name} does not fit on {topology.name}: {error}, of "
-            f"{usable_bytes(topology) / GIB:.2f} GiB that programs may take; --fit chooses sizes "
-            "that do"
+            f"{usable_bytes(topology) / GIB:.2f} GiB that programs may take; "
+            f"{_advice(arguments.fit)}"
         ) from error
     run, profiles = run_cost(experiment, programs, costs, arguments.efficiency), None
     if arguments.profile or arguments.picture is not None:
@@ -177,6 +177,11 @@ def make_plan(experiment: Experiment, arguments: PlanArguments, console: Console
     return Plan(
         experiment.name, config, topology, costs, run, arguments.price, arguments.fit, profiles
     )
+
+
+def _advice(is_fitted: bool) -> str:
+    """Return what to do about programs that do not fit; `--fit` has no say in matches."""
+    return "use another chip or a smaller network" if is_fitted else "--fit chooses sizes that do"
 
 
 def fitted_flags(plan: Plan) -> str:
@@ -260,7 +265,7 @@ def print_plan(plan: Plan, console: Console) -> None:
         console.print(f"sizes that fit: {fitted_flags(plan)}", highlight=False, soft_wrap=True)
     if plan.hbm_bytes > usable:
         needed = f"{format_bytes(plan.hbm_bytes)} of {format_bytes(usable)} that programs may take"
-        console.print(f"does not fit: {needed}; --fit chooses sizes that do", style="red")
+        console.print(f"does not fit: {needed}; {_advice(plan.is_fitted)}", style="red")
 
 
 def _programs_tables(title: str, facts: dict[str, dict[str, str]]) -> list[Table]:

@@ -3,8 +3,9 @@
 import pytest
 
 from azero.chips import CHIPS, parse_topology
+from azero.commands import plan
 from azero.experiment import load
-from azero.plan.compiled import bytes_needed, parse_size
+from azero.plan.compiled import DoesNotFit, bytes_needed, parse_size
 from azero.plan.fitting import _fit_games, largest_fitting
 from azero.search.batched.tree import tree_bytes
 from azero.settings import Config
@@ -106,3 +107,19 @@ def test_kept_trees_bound_the_games_and_not_the_positions_of_an_iteration() -> N
     fitted = _fit_games(config, 8, 8e9, hbm_bytes).selfplay
     assert asked == [2048]
     assert (fitted.num_games, fitted.dispatches_per_iteration) == (2048, 10)
+
+
+@pytest.mark.parametrize("flags", [[], ["--fit"]])
+def test_sizes_that_were_fitted_are_not_to_be_fitted_again(flags, monkeypatch) -> None:
+    """A match may not fit after --fit, which chooses no sizes of it."""
+
+    def refuse(*arguments: object) -> None:
+        raise DoesNotFit("match", 17 << 30)
+
+    monkeypatch.setattr(plan, "fit", lambda config, *others: config)
+    monkeypatch.setattr(plan, "topology_mesh", lambda topology: None)
+    monkeypatch.setattr(plan, "PlannedPrograms", lambda *arguments: None)
+    monkeypatch.setattr(plan, "program_costs", refuse)
+    with pytest.raises(ValueError, match=r"match needs 17\.00 GiB") as error:
+        plan.main(["--experiment", "go19", "--topology", "v5e:1x1", *flags])
+    assert ("--fit chooses" in str(error.value)) == (not flags)
