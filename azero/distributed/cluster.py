@@ -174,7 +174,8 @@ def _initialize(seconds: int, **arguments: Any) -> None:
                 "JAX finds no cluster here; give the address of process 0: run.coordinator "
                 "HOST:PORT, run.num-processes, run.process-id"
             )
-        raise ValueError(f"cannot join the other processes: {reason[:300]}") from error
+        alone = "" if arguments else "; for a run of this process alone: run.distributed off"
+        raise ValueError(f"cannot join the other processes: {reason[:300]}{alone}") from error
     # JAX installs a SIGTERM handler for its own preemption notice; ours is
     # `azero.train.stopping`.
     if before is not None and threading.current_thread() is threading.main_thread():

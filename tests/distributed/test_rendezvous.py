@@ -15,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+import jax
 import pytest
 from host_processes import command, finish, free_port, launch
 
@@ -279,6 +280,20 @@ ERRORS = [
 def test_settings_that_do_not_fit(settings: dict[str, Any], words: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
         join(RunConfig(**settings), tmp_path)
+
+
+def test_a_process_alone_in_an_allocation_of_slurm_is_told_how_to_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job of several tasks that starts one process, without srun."""
+
+    def initialize(**options: Any) -> None:
+        raise ValueError("coordinator_address should be defined.")
+
+    monkeypatch.setenv("SLURM_NTASKS", "4")
+    monkeypatch.setattr(jax.distributed, "initialize", initialize)
+    with pytest.raises(ValueError, match=r"alone: run\.distributed off"):
+        join(RunConfig(), tmp_path)
 
 
 def test_a_process_alone_ends_with_a_line(tmp_path: Any) -> None:
