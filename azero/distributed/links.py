@@ -35,8 +35,14 @@ forever."""
 _SEND_SECONDS = 5.0
 """A small message that the system does not accept within this time is dropped: the other end has
 stopped reading."""
-_KEEPALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
-"""A machine that disappears silently is detected after 15 + 4 x 15 seconds."""
+_KEEPALIVE = {
+    "TCP_KEEPIDLE": 15,
+    "TCP_KEEPINTVL": 15,
+    "TCP_KEEPCNT": 4,
+    "TCP_USER_TIMEOUT": 75_000,
+}
+"""A machine that disappears silently is detected after 15 + 4 x 15 seconds: by probes, or, as these
+are not sent while a heartbeat waits for its acknowledgement, by its timeout (ms; tcp(7))."""
 _SAY_SECONDS = 8.0
 """Interval of the lines that say what a process is waiting for."""
 _CHUNK = 1 << 16

@@ -259,6 +259,15 @@ def test_a_process_that_is_stopped_ends_the_run(
         process.kill()
 
 
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="an option of Linux")
+def test_a_heartbeat_that_is_not_acknowledged_ends_the_connection() -> None:
+    """Probes alone would not: none is sent while data is on its way."""
+    with socket.socket() as connection:
+        links.keep_alive(connection)
+        limit = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+    assert limit == 75_000
+
+
 ERRORS = [
     ({"coordinator": "here"}, "run.coordinator = 'here' is not HOST:PORT"),
     ({"coordinator": "here:80000"}, "run.coordinator = 'here:80000' is not HOST:PORT"),
