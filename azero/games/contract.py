@@ -17,8 +17,9 @@ def check_contract(game: Game) -> None:
     """Trace all methods of a game that are compiled, and look at its first position.
 
     Raises:
-      ValueError: a method returns something else than `Game` says, both are named; or the game is
-        over or the second mover's turn at the start.
+      ValueError: a method returns something else than `Game` says, both are named; the game is over
+        or the second mover's turn at the start; or its first moves are more than
+        `Game.max_legal_actions`, or not told apart by their names.
     """
     state = _shapes(jax.eval_shape(game.init))
     word, policy = _array((), jnp.int32), _array((game.num_actions,), jnp.float32)
@@ -47,17 +48,41 @@ def check_contract(game: Game) -> None:
             raise ValueError(
                 f"{method} of the game {game.name} returns {_words(found)}, not {_words(wanted)}"
             )
-    is_over, mover = jax.jit(lambda: _first_position(game))()
+    start, is_over, mover, legal = jax.jit(lambda: _first_position(game))()
     if is_over:
         raise ValueError(f"the game {game.name} is over at its first position (is_terminal)")
     if mover != 0:
         raise ValueError(f"to_play of the game {game.name} is {mover} at its first position, not 0")
+    _check_moves(game, start, np.flatnonzero(legal).tolist())
 
 
-def _first_position(game: Game) -> tuple[jax.Array, jax.Array]:
-    """Return whether the game is over at the start, and whose turn it is."""
+def _first_position(game: Game) -> tuple[PyTree, jax.Array, jax.Array, jax.Array]:
+    """Return the start, whether the game is over there, whose turn it is, and the legal moves."""
     start = game.init()
-    return game.is_terminal(start), game.to_play(start)
+    return start, game.is_terminal(start), game.to_play(start), game.legal_action_mask(start)
+
+
+def _check_moves(game: Game, start: PyTree, moves: list[int]) -> None:
+    """Check the number and the names of the legal moves of the first position."""
+    if len(moves) > game.max_legal_actions:
+        raise ValueError(
+            f"the first position of the game {game.name} has {len(moves)} legal moves; "
+            f"max_legal_actions is {game.max_legal_actions}"
+        )
+    action_of: dict[str, int] = {}
+    for action in moves:
+        name = game.format_action(start, action)
+        if not isinstance(name, str) or name.split() != [name]:
+            raise ValueError(
+                f"format_action of the game {game.name} returns {name!r:.80} for the action "
+                f"{action}; the name of a move is text without blanks"
+            )
+        other = action_of.setdefault(name.lower(), action)
+        if other != action:
+            raise ValueError(
+                f"format_action of the game {game.name} returns {name!r:.80} for the actions "
+                f"{other} and {action}; names of legal moves differ, capitals aside"
+            )
 
 
 def check_games(game: Game, to_play: np.ndarray, length: np.ndarray, result: np.ndarray) -> None:

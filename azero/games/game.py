@@ -88,7 +88,8 @@ class Game(Protocol):
         """Undo `transform_policy`."""
 
     def format_action(self, state: PyTree, action: int) -> str:
-        """Host side: return the move in the usual notation (D4, pass)."""
+        """Host side: return the move in the usual notation (D4, pass): without blanks, and like no
+        other legal move, capitals aside."""
 
     def format_board(self, state: PyTree) -> str:
         """Host side: return the position as a text diagram."""

