@@ -77,16 +77,45 @@ class Network(NamedTuple):
 
 
 def check_network(network: Network, game: Shapes) -> None:
-    """Trace a network's inference of two positions; nothing is computed.
+    """Trace a network's functions for two positions; nothing is computed.
 
     Raises:
-      ValueError: its outputs have other shapes than `Network` says; both are named.
+      ValueError: its outputs have other shapes, or its variables other types, than `Network` says;
+        both are named.
     """
-    params = jax.eval_shape(lambda key: network.fold(network.init(key)), jax.random.key(0))
-    planes = jax.ShapeDtypeStruct((2, *game.board_shape, game.num_planes), jnp.float32)
-    logits, value = jax.eval_shape(network.infer, params, planes)
-    if (logits.shape, value.shape) != ((2, game.num_actions), (2,)):
+    variables = jax.eval_shape(network.init, jax.random.key(0))
+    if set(variables) != {"params", "batch_stats"}:
         raise ValueError(
-            f"the network's infer returns logits {list(logits.shape)} and values "
-            f"{list(value.shape)} for 2 positions, not [2, {game.num_actions}] and [2]"
+            f"the network's init returns a dictionary of {', '.join(map(str, variables))}, not of "
+            "params and batch_stats, which is {} without batch norm"
         )
+    for name, array in _arrays(variables).items():
+        if not array.startswith("float32"):
+            raise ValueError(f"the network's variable {name} is {array}, not float32")
+    planes = jax.ShapeDtypeStruct((2, *game.board_shape, game.num_planes), jnp.float32)
+    trained, batch_stats = jax.eval_shape(network.train_apply, variables, planes)
+    found = {
+        "infer": jax.eval_shape(network.infer, jax.eval_shape(network.fold, variables), planes),
+        "apply": jax.eval_shape(network.apply, variables, planes),
+        "train_apply": (trained.logits, trained.value),
+    }
+    for name, (logits, value) in found.items():
+        if (logits.shape, value.shape) != ((2, game.num_actions), (2,)):
+            raise ValueError(
+                f"the network's {name} returns logits {list(logits.shape)} and values "
+                f"{list(value.shape)} for 2 positions, not [2, {game.num_actions}] and [2]"
+            )
+    known, new = _arrays(variables["batch_stats"]), _arrays(batch_stats)
+    if new != known:
+        raise ValueError(
+            f"the network's train_apply returns the batch_stats {new or 'none'}, and its init "
+            f"{known or 'none'}"
+        )
+
+
+def _arrays(variables: PyTree) -> dict[str, str]:
+    """Return the types and shapes of arrays by their places."""
+    return {
+        jax.tree_util.keystr(path): f"{leaf.dtype}{list(leaf.shape)}"
+        for path, leaf in jax.tree.leaves_with_path(variables)
+    }

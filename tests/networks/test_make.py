@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ import pytest
 
 from azero.networks import make
 from azero.networks.make import chunk_size, resolve
-from azero.networks.network import Inputs, check_network
+from azero.networks.network import Inputs, Outputs, check_network
 from azero.networks.settings import PooledConfig, ResNetConfig
 from azero.types import Array, PyTree
 
@@ -125,7 +126,36 @@ def test_outputs_of_other_shapes_are_an_error(
     game = Inputs((3, 3), 3, 9)
     network = ResNetConfig(blocks=1, filters=4).build(game)
     check_network(network, game)
-    infer = network.infer
-    wrong = network._replace(infer=lambda params, planes: change(*infer(params, planes)))
-    with pytest.raises(ValueError, match=message):
-        check_network(wrong, game)
+
+    def trained(variables: PyTree, planes: Array) -> tuple[Outputs, PyTree]:
+        outputs, batch_stats = network.train_apply(variables, planes)
+        return Outputs(*change(*outputs[:2]), {}), batch_stats
+
+    wrong: dict[str, Callable[..., Any]] = {
+        "infer": lambda params, planes: change(*network.infer(params, planes)),
+        "apply": lambda variables, planes: change(*network.apply(variables, planes)),
+        "train_apply": trained,
+    }
+    for name, function in wrong.items():
+        with pytest.raises(ValueError, match=f"the network's {name} returns .*{message}"):
+            check_network(network._replace(**{name: function}), game)
+
+
+def test_variables_of_another_type_and_other_statistics_are_errors() -> None:
+    game = Inputs((3, 3), 3, 9)
+    network = ResNetConfig(blocks=1, filters=4).build(game)
+    half = network._replace(
+        init=lambda key: jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), network.init(key))
+    )
+    with pytest.raises(
+        ValueError, match=r"variable \['batch_stats'\].* is bfloat16.*, not float32"
+    ):
+        check_network(half, game)
+    bare = network._replace(init=lambda key: {"params": network.init(key)["params"]})
+    with pytest.raises(ValueError, match="a dictionary of params, not of params and batch_stats"):
+        check_network(bare, game)
+    without = network._replace(
+        train_apply=lambda variables, planes: (network.train_apply(variables, planes)[0], {})
+    )
+    with pytest.raises(ValueError, match="train_apply returns the batch_stats none, and its init"):
+        check_network(without, game)
