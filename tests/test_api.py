@@ -242,6 +242,8 @@ def test_mistakes_are_one_line(animal, go7):
     for read in (azero.Position.from_fen, azero.Position.from_sfen):
         with pytest.raises(TypeError, match="None is not a position in text"):
             read(None)
+    with pytest.raises(TypeError, match="7 is not a move in text"):
+        azero.Position.start(animal.game).parse_action(7)
     with pytest.raises(ValueError, match="seconds must be above 0 and finite, not nan"):
         animal.search(azero.Position.start(animal.game), seconds=float("nan"))
     with pytest.raises(ValueError, match="visits must be an integer above 0, not '10'"):

@@ -198,7 +198,10 @@ class Position:
 
         Raises:
           ValueError: no legal move is written like this; the text is quoted.
+          TypeError: it is not text.
         """
+        if not isinstance(text, str):
+            raise TypeError(f"{text!r:.80} is not a move in text; play takes actions, too")
         if self.is_over:
             raise ValueError(f"{shorten(text)!r} cannot be played: the game is over")
         wanted = text.strip().lower()
