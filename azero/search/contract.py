@@ -17,13 +17,29 @@ def check_search(config: SearchConfig, game: Game) -> None:
     checked: they are tested.
 
     Raises:
-      ValueError: the search has a weight or visits on an illegal move, or would play one.
+      ValueError: what the search returns has other shapes or types than `SearchOutput` says, or it
+        has a weight or visits on an illegal move, or would play one.
     """
     if type(config).__module__ == SearchConfig.__module__:
         return
     roots, illegal, moves = jax.jit(lambda: _first_positions(game))()
     search = config.build(game, uniform_leaf(game))
     output = jax.jit(lambda key: search({}, key, roots)._replace(tree=None))(jax.random.key(0))
+    one, all_moves = (_POSITIONS,), (_POSITIONS, game.num_actions)
+    for name, kind, shape in (
+        ("action", "int32", one),
+        ("weights", "float32", all_moves),
+        ("visits", "int32", all_moves),
+        ("value", "float32", one),
+        ("best_child_value", "float32", one),
+    ):
+        found = getattr(output, name)
+        if (found.dtype, found.shape) != (kind, shape):
+            raise ValueError(
+                f"search.name {config.name}: its {name} for {_POSITIONS} positions is "
+                f"{found.dtype}{list(found.shape)}, not {kind}{list(shape)} "
+                "(azero/search/search.py)"
+            )
     played = jax.nn.one_hot(output.action, game.num_actions)
     for name, found in (("weights", output.weights), ("visits", output.visits), ("action", played)):
         wrong = illegal & (found != 0)

@@ -4,6 +4,7 @@ them."""
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -54,6 +55,35 @@ def test_a_part_with_an_illegal_move_is_named(part: str) -> None:
     check_search(PriorConfig(), game)
     with pytest.raises(ValueError, match=rf"search.name prior: its {part} have the illegal move 0"):
         check_search(PriorConfig(forgets=part), game)
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "message"),
+    [
+        ("value", lambda value: value[:, None], r"is float32\[4, 1\], not float32\[4\]"),
+        ("action", lambda action: action.astype(jnp.float32), r"is float32\[4\], not int32\[4\]"),
+        ("visits", lambda visits: visits * 0.5, r"is float32\[4, 9\], not int32\[4, 9\]"),
+        ("weights", lambda weights: weights[:, 1:], r"is float32\[4, 8\], not float32\[4, 9\]"),
+    ],
+)
+def test_a_part_of_another_shape_or_type_is_named(
+    part: str,
+    change: Callable[[jax.Array], jax.Array],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def make_wrong(*arguments: Any) -> SearchFn:
+        search = make_prior(*arguments)
+
+        def wrong(*inputs: Any) -> SearchOutput:
+            output = search(*inputs)
+            return output._replace(**{part: change(getattr(output, part))})
+
+        return wrong
+
+    monkeypatch.setattr(PriorConfig, "build", make_wrong)
+    with pytest.raises(ValueError, match=rf"prior: its {part} for 4 positions {message}"):
+        check_search(PriorConfig(), make("tictactoe"))
 
 
 def test_a_run_is_refused_at_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
