@@ -79,7 +79,7 @@ def test_devices_that_jax_cannot_start_are_one_line(changes, message, tmp_path) 
         assert "\n" not in printed
 
 
-def test_an_interrupt_while_an_experiment_loads_ends_it_with_one_line() -> None:
+def test_an_interrupt_while_an_experiment_loads_ends_it_with_one_line(tmp_path) -> None:
     program = """
 import signal, sys
 class Interrupts:
@@ -90,8 +90,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.meta_path.insert(0, Interrupts())
 from azero.experiments.tictactoe import EXPERIMENT
 from azero.train.main import main
-main(EXPERIMENT, ["--help"])
+main(EXPERIMENT, ["--workdir", sys.argv[1]])
 """
-    status, printed = run_with({}, ["-c", program])
+    status, printed = run_with({"JAX_PLATFORMS": "cpu"}, ["-c", program, str(tmp_path / "run")])
     assert status in (75, 130)  # 75 where the modules were there when it arrived
     assert printed.startswith("azero: stopped") and "\n" not in printed
