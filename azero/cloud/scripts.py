@@ -66,7 +66,7 @@ def launch(experiment: str, flags: Sequence[str], workdir: str, overlays: Sequen
     """Return the script that starts an experiment in a session of its own, so that it outlives the
     connection.
 
-    It refuses a machine whose storage is not mounted, as after a restart: the run would begin anew
+    It refuses a machine whose storage is not mounted, as after a restart: the run would start over
     on the boot disk, and be hidden once the storage is mounted over it.
 
     A lock held by the job's processes shows whether it is running; the file `status` says how it
@@ -88,7 +88,11 @@ set -eu
 [ -x ~/azero/.venv/bin/python ] || {{ echo "ERROR: azero is not installed on $(hostname); azero tpu setup installs it" >&2; exit 1; }}
 cd ~/azero-run
 flock -ns lock true || {{ echo "$(hostname): a run is going on already"; exit 0; }}
-[ ! -e has-storage ] || mountpoint -q {RUNS} || {{ echo "ERROR: the storage is not mounted at {RUNS} of $(hostname), as after a restart; repeat azero tpu setup with its --disk or --bucket" >&2; exit 1; }}
+[ ! -e has-storage ] || mountpoint -q {RUNS} || {{
+  problem="the storage is not mounted at {RUNS} of $(hostname), as after a restart"
+  echo "ERROR: $problem; repeat azero tpu setup with its --disk or --bucket" >&2
+  exit 1
+}}
 {overlay_files}{_file("job.sh", job)}echo started > status
 setsid nohup flock -w 10 lock bash job.sh >> log 2>&1 < /dev/null &
 echo "$(hostname): started"

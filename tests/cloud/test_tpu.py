@@ -538,7 +538,7 @@ def test_the_scripts_do_on_a_machine_what_they_say(tmp_path):
     assert bash(scripts.status()).strip() == "azero-status: started", "a full disk left it empty"
 
 
-def test_a_run_does_not_begin_anew_beside_storage_that_is_not_mounted(tmp_path):
+def test_a_run_does_not_start_over_beside_storage_that_is_not_mounted(tmp_path):
     """A restart of the machine, as for maintenance, unmounts it."""
     programs = tmp_path / "bin"
     python = tmp_path / "azero" / ".venv" / "bin" / "python"
