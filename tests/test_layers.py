@@ -9,6 +9,7 @@ import azero
 
 ORDER = [
     "xla_flags",
+    "allocator",
     "types",
     "heartbeat",
     "config",
