@@ -20,8 +20,8 @@ def keep_freed_memory() -> None:
 
     On a CPU a training step allocates some hundred MB and frees them again. glibc returns blocks of
     that size to Linux, which clears every page of the next step anew: a quarter of the time of a
-    step (docs/speed.md). Threads keep the arena that they begin with, and only the first one can
-    hold large blocks, so this is called before JAX starts.
+    step (docs/speed.md). Threads keep the arena that they begin with, and only the first one holds
+    large blocks, so this is called before JAX is imported.
     """
     if sys.platform != "linux" or is_allocation_chosen():
         return

@@ -13,7 +13,6 @@ from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxlib.version import __version_info__ as jaxlib_version
 
-from azero.allocator import keep_freed_memory
 from azero.cores import is_cpu_split_chosen, num_cpu_devices
 from azero.types import PyTree
 
@@ -29,9 +28,8 @@ def split_cpu() -> None:
     how many.
 
     XLA runs most of a network on one core per device, so two devices on two cores evaluate almost
-    twice as many positions. What its programs free is kept for the next ones.
+    twice as many positions.
     """
-    keep_freed_memory()
     if not is_cpu_split_chosen() and not jax.distributed.is_initialized():
         # a backend is in use already: it keeps the devices it has
         with contextlib.suppress(RuntimeError):

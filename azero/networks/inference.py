@@ -2,6 +2,7 @@
 a batch that fit a CPU's cache."""
 
 import functools
+import math
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -9,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from azero.mesh import platform_dependent
 from azero.networks.convolution import CONVOLUTIONS
 from azero.networks.resnet import pointwise
 from azero.networks.settings import ResNetConfig
@@ -148,4 +150,43 @@ def dense(params: PyTree, x: Array) -> Array:
 
 def add_bias(x: Array, bias: Array) -> Array:
     """Add bias [F] along the last axis of x."""
-    return x + jnp.broadcast_to(bias, x.shape)
+    return x + spread(bias, x.shape)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
+def spread(values: Array, shape: tuple[int, ...]) -> Array:
+    """Repeat values [F] for all positions of `shape`, [..., F]; the gradient is `sum_positions`."""
+    return jnp.broadcast_to(values, shape)
+
+
+@jax.custom_vjp
+def sum_positions(x: Array) -> Array:
+    """Return the sums [F] of x [..., F]; the gradient is `spread`.
+
+    On CPUs by a product with ones: XLA sums windows of 32 rows, unvectorised, and first stores what
+    is summed, a tenth of a training step more (docs/speed.md). Every device sums its own positions
+    first, because devices that meet in a branch may wait for each other for ever.
+    """
+    num_parts = math.gcd(x.shape[0], jax.device_count())
+    parts = x.reshape(num_parts, -1, *x.shape[1:])
+    return platform_dependent(parts, cpu=_sum_by_product, default=_sum).sum(axis=0)
+
+
+def _sum_by_product(parts: Array) -> Array:
+    rows = parts.reshape(parts.shape[0], -1, parts.shape[-1])
+    ones = jnp.ones(rows.shape[:2], rows.dtype)
+    product = functools.partial(jnp.einsum, "dn,dnf->df", precision=lax.Precision.HIGHEST)
+    return product(ones, rows, preferred_element_type=jnp.float32).astype(rows.dtype)
+
+
+def _sum(parts: Array) -> Array:
+    return jnp.sum(parts, axis=tuple(range(1, parts.ndim - 1)))
+
+
+spread.defvjp(
+    lambda values, shape: (spread(values, shape), None),
+    lambda shape, _, gradient: (sum_positions(gradient),),
+)
+sum_positions.defvjp(
+    lambda x: (sum_positions(x), x.shape), lambda shape, gradient: (spread(gradient, shape),)
+)

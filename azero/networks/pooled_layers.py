@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from azero.networks.inference import add_bias
+from azero.networks.inference import add_bias, spread, sum_positions
 from azero.types import Array, PyTree
 
 HE = jax.nn.initializers.he_normal()
@@ -105,9 +105,9 @@ class Norms:
         if "scale" not in params:
             return add_bias(x, params["bias"])
         if stats is not None and self._is_training:
-            axes = tuple(range(x.ndim - 1))
-            mean = jnp.mean(x, axes)
-            var = jnp.maximum(jnp.mean(jnp.square(x), axes) - jnp.square(mean), 0.0)
+            count = x.size // x.shape[-1]
+            mean = sum_positions(x) / count
+            var = jnp.maximum(sum_positions(jnp.square(x)) / count - jnp.square(mean), 0.0)
             batch = {"mean": mean, "var": var}
             self.new_stats[name] = {
                 part: self._momentum * stats[part] + (1.0 - self._momentum) * batch[part]
@@ -117,7 +117,7 @@ class Norms:
         elif stats is not None:
             self.new_stats[name] = stats
         scale, bias = affine(params, stats, self._epsilon)
-        return add_bias(x * jnp.broadcast_to(scale, x.shape), bias)
+        return add_bias(x * spread(scale, x.shape), bias)
 
 
 def affine(params: PyTree, stats: PyTree | None, epsilon: float) -> tuple[Array, Array]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from azero.allocator import keep_freed_memory
 from azero.console.interrupts import end_in_one_line
 from azero.experiment import Experiment
 from azero.train.alphago2016.config import AlphaGoExperiment
@@ -10,6 +11,7 @@ from azero.train.alphago2016.config import AlphaGoExperiment
 def main(experiment: Experiment, argv: Sequence[str] | None = None) -> None:
     """Run `experiment` with the flags `argv`, by default those of the command line, and end the
     process with its status."""
+    keep_freed_memory()
     with end_in_one_line():
         from azero.train.start import start_run  # takes seconds, in which Ctrl-C may come
     start_run(experiment, argv)
@@ -17,6 +19,7 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> None:
 
 def main_of_stages(experiment: AlphaGoExperiment, argv: Sequence[str] | None = None) -> None:
     """Run the stages of `experiment` as `main` runs an experiment."""
+    keep_freed_memory()
     with end_in_one_line():
         from azero.train.alphago2016.run import start_stages
     start_stages(experiment, argv)

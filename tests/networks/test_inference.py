@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from untrained import draw_variables
 
+from azero.mesh import batch_sharded, make_mesh
+from azero.networks.inference import spread, sum_positions
 from azero.networks.network import Inputs, Network
 from azero.networks.resnet import pointwise
 from azero.networks.settings import NetworkConfig, ResNetConfig
@@ -124,3 +126,19 @@ def test_three_bfloat16_parts_of_a_kernel_are_as_precise_as_float32(
     error = np.abs(np.asarray(jax.jit(pointwise)(x, kernel), np.float64) - exact).max()
     rounded = kernel.astype(jnp.bfloat16).astype(jnp.float32)
     assert error < 1e-5 < 1e-2 < np.abs(np.asarray(pointwise(x, rounded)) - exact).max()
+
+
+@pytest.mark.parametrize("is_sharded", [False, True])
+def test_sums_and_repetition_have_the_gradients_of_jax(is_sharded):
+    def loss(x, values, repeat, add):
+        mean = add(jnp.square(x)) / x.size
+        return jnp.sum(jnp.sin(x * repeat(values, x.shape)) + repeat(mean, x.shape) * x)
+
+    x = jax.random.normal(jax.random.key(0), (16, 3, 4, 5)) + 1.0
+    x = jax.device_put(x, batch_sharded(make_mesh())) if is_sharded else x
+    values = jnp.arange(5.0)
+    grad = jax.jit(jax.grad(loss, argnums=(0, 1)), static_argnums=(2, 3))
+    found = grad(x, values, spread, sum_positions)
+    expected = grad(x, values, jnp.broadcast_to, lambda x: jnp.sum(x, (0, 1, 2)))
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
