@@ -130,6 +130,10 @@ def test_a_class_variable_is_not_a_key(tmp_path):
         ("[search]\nc_puct = inf\n", "search.c-puct is at least 0 and at most 3.4e+38, not inf"),
         ("[search]\nc_puct = 1e39\n", "search.c-puct is at least 0 and at most 3.4e+38, not 1e+39"),
         (
+            '[search]\nname = "gumbel"\nc_visit = 1e30\nc_scale = 1e30\n',
+            "search.c-visit is from 0 to 1000000000, not 1e+30",
+        ),
+        (
             "[search]\nroot_temperature = 1e-300\n",
             "search.root-temperature is above 0 by at least 1.2e-38, not 1e-300",
         ),

@@ -187,7 +187,8 @@ class GumbelConfig(SearchConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_range(self, "search", "max_considered", 1)
-        check_range(self, "search", "gumbel_scale c_visit c_scale", 0)
+        # Products of two are finite in float32, sums of visits included.
+        check_range(self, "search", "gumbel_scale c_visit c_scale", 0, 10**9)
 
 
 @dataclass(frozen=True)

@@ -346,9 +346,10 @@ def _select_gumbel(columns: Columns, rule: Parameters, row: int) -> int:
         most, highest = max(most, edge.visits), max(highest, edge.sums / edge.visits)
         weighted, explored = weighted + prior * edge.sums / edge.visits, explored + prior
     mixed = (node.value + total * weighted / max(explored, _TINY)) / (1.0 + total)
-    highest = max(highest, mixed)
+    if tried < node.num_moves:
+        highest = max(highest, mixed)
     half_scale = 0.5 * (rule.c_visit + most) * rule.c_scale
-    untried = math.exp(half_scale * (mixed - highest))
+    untried = math.exp(half_scale * min(mixed - highest, 0.0))
     best_prior = columns.priors[node.first_move + tried] if tried < node.num_moves else 0.0
     odds = max(1.0 - explored, best_prior) * untried if tried < node.num_moves else 0.0
     for i in range(tried):

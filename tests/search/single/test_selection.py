@@ -119,6 +119,16 @@ def test_one_tree_visits_what_many_at_once_visit(changes: dict[str, Any], batch:
             np.testing.assert_allclose(policy, together.weights[i], atol=1e-5)
 
 
+def test_the_largest_scale_of_q_leaves_finite_weights() -> None:
+    """One tree once divided by zero where every move was tried and one was far ahead."""
+    game = ShownTree(num_actions=7, extra_turns=True)
+    largest = {"c_visit": 1e9, "c_scale": 1e9, "gumbel_scale": 1e9}
+    config = GumbelConfig(**GUMBEL | largest)
+    alone, together = both_ways(game, config, 1)
+    np.testing.assert_allclose([policy.sum() for _, policy in alone], 1.0, atol=1e-5)
+    np.testing.assert_allclose(together.weights.sum(-1), 1.0, atol=1e-5)
+
+
 def test_a_search_without_a_number_of_visits_goes_on_after_its_plan() -> None:
     game: Any = ShownTree(num_actions=7, extra_turns=True)
     rule = Gumbel(num_simulations=16, max_considered=4)
