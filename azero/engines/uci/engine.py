@@ -78,6 +78,8 @@ class UciEngine(ServedGame["MoveGame"]):
         """The words of a `position` that arrived before the network was ready."""
         self._last_position: list[str] = [START]
         """The words of the last `position`."""
+        self._go_words: list[str] = []
+        """The words of the last `go`, and those of its `ponderhit`."""
         self._search: SearchControl | None = None
         self._ready_end: float | None = None
         """When `isready` is answered whether the network is ready or not."""
@@ -227,6 +229,10 @@ class UciEngine(ServedGame["MoveGame"]):
     def _ponderhit(self, words: list[str]) -> None:
         if self._search is None:
             raise ValueError("nothing is being pondered")
+        # Early pondering of shogi programs: the clocks come with `ponderhit`, not with `go ponder`.
+        self._go_words = [*self._go_words, *words]
+        if words and self._can_search():
+            self._limit(self._search)
         self._search.ponderhit()
 
     def _quit(self, words: list[str]) -> None:
@@ -238,6 +244,7 @@ class UciEngine(ServedGame["MoveGame"]):
             if words[:1] == [kind]:
                 self._say(answer)
                 return
+        self._go_words = words
         # Whose clock counts is known when the position is; the time runs from here.
         request = parse_go(words, self.dialect.sides[0])
         search = SearchControl(
@@ -249,7 +256,7 @@ class UciEngine(ServedGame["MoveGame"]):
         )
         self._search = search
         try:
-            line = self._search_and_answer(words, search)
+            line = self._search_and_answer(request.names, search)
         except StartError:
             raise
         # without an answer the program that asked would wait for ever
@@ -262,20 +269,14 @@ class UciEngine(ServedGame["MoveGame"]):
         if line is not None:
             self._say(line)
 
-    def _search_and_answer(self, words: list[str], search: SearchControl) -> str | None:
+    def _search_and_answer(self, wanted: Sequence[str], search: SearchControl) -> str | None:
         """Search, and return the bestmove line once it may be sent; None if none is expected any
         more."""
-        requests = [parse_go(words, side) for side in self.dialect.sides]
-        waits = map(_loading_seconds, requests)
-        loading_seconds = min((seconds for seconds in waits if seconds is not None), default=None)
-        wanted = requests[0].names
-        if not self._wait_for_network(search, loading_seconds):
+        if not self._wait_for_network(search):
             if self._has_quit or self._write.is_closed:
                 return None
             return self._any_move(wanted, "the network is still loading and compiling")
         _ = self.game  # raises the reason if the engine could not start
-        from azero.players.notation import as_unfinished
-
         if self._pending_position is not None:
             self._carry_out(self._set_up, ["position", *self._pending_position])
         if self._is_refused:
@@ -283,7 +284,20 @@ class UciEngine(ServedGame["MoveGame"]):
             self._tell("go: the last position was refused; send another one")
             search.wait()
             return f"bestmove {self.dialect.no_move}"
-        request = parse_go(words, self.dialect.sides[self.game.position.to_play])
+        position, request = self._limit(search)
+        if self._megabytes != self.options[self.dialect.memory]:
+            self._megabytes = self.options[self.dialect.memory]
+            self.game.session.load_thinker().limit_memory(self._megabytes)
+        answer = self._answer(position, request, search)
+        search.wait()
+        return answer
+
+    def _limit(self, search: SearchControl) -> tuple[Position | None, GoRequest]:
+        """Set how long the search takes by the words of `go`; return the position, None where the
+        game is over, and the request."""
+        from azero.players.notation import as_unfinished
+
+        request = parse_go(self._go_words, self.dialect.sides[self.game.position.to_play])
         if request.unknown:
             self._tell(f"go: {' '.join(request.unknown)[:60]!r} is not understood and ignored")
         position = as_unfinished(self.game.position)
@@ -292,19 +306,16 @@ class UciEngine(ServedGame["MoveGame"]):
             seconds = request.thinking_seconds(position, lag)
         is_unlimited = not request.is_limited and self._visits is None
         search.limit(seconds, is_endless=request.is_infinite or is_unlimited)
-        if self._megabytes != self.options[self.dialect.memory]:
-            self._megabytes = self.options[self.dialect.memory]
-            self.game.session.load_thinker().limit_memory(self._megabytes)
-        answer = self._answer(position, request, search)
-        search.wait()
-        return answer
+        return position, request
 
-    def _wait_for_network(self, search: SearchControl, loading_seconds: float | None) -> bool:
+    def _wait_for_network(self, search: SearchControl) -> bool:
         """Handle input lines until the network is ready, or cannot be loaded; return False if the
         search must be answered before, or not at all."""
         while not self._can_search():
             search.should_stop()
-            is_late = loading_seconds is not None and search.is_over_after(loading_seconds)
+            requests = [parse_go(self._go_words, side) for side in self.dialect.sides]
+            waits = [seconds for seconds in map(_loading_seconds, requests) if seconds is not None]
+            is_late = bool(waits) and search.is_over_after(min(waits))
             if self._has_quit or self._write.is_closed or search.is_stopped or is_late:
                 return False
             time.sleep(WAIT_SECONDS)

@@ -290,6 +290,20 @@ def test_a_search_for_a_mate_ends() -> None:
     assert "bestmove" in MovesInProcess("chess", visits=None).ask("go mate 1")
 
 
+@pytest.mark.parametrize(
+    ("game", "clocks"),
+    [("shogi", "btime 0 wtime 0 byoyomi 120"), ("chess", "wtime 400 btime 1 soon")],
+)
+def test_clocks_that_come_with_ponderhit_count(game: str, clocks: str) -> None:
+    """`go ponder` without clocks once searched until `stop`, whatever came with `ponderhit`."""
+    engine, polls = MovesInProcess(game, visits=None), iter(range(1000))
+    script = engine._script
+    script.is_waiting = lambda: bool(script.lines) or next(polls) < 0  # type: ignore[method-assign]
+    answer = engine.ask(f"go ponder\nponderhit {clocks}")
+    assert answer.count("bestmove") == 1 and "internal error" not in answer
+    assert ("'soon' is not understood" in answer) == ("soon" in clocks)
+
+
 def test_an_endless_search_waits_for_stop_and_the_clock_begins_at_ponderhit() -> None:
     def control(seconds: float, *, is_endless: bool, ponders: bool) -> SearchControl:
         reader = LineReader(io.BytesIO())
