@@ -12,6 +12,7 @@ from azero.games.chess.text import START as CHESS_START
 from azero.games.go.sgf import GameRecord, parse_games
 from azero.games.quoting import reason
 from azero.games.shogi.record_files import PARSERS, Parser, decode, special_move
+from azero.games.shogi.records import Ratings
 from azero.games.shogi.sfen import START as SHOGI_START
 
 SUFFIXES = {".sgf": "go", ".pgn": "chess"} | dict.fromkeys(PARSERS, "shogi")
@@ -42,6 +43,8 @@ class Record(NamedTuple):
     """Tags of PGN, or facts of CSA, that a saved game keeps."""
     comments: tuple[str, ...] = ()
     """Of the moves, "" where there is none; there may be fewer."""
+    ratings: Ratings = (None, None)
+    """Of the players of shogi; those of chess are among the tags."""
 
 
 def read_record(name: str, content: bytes) -> Record:
@@ -82,10 +85,17 @@ def _read_pgn(name: str, content: bytes) -> Record:
 def _read_shogi(parse: Parser, name: str, content: bytes) -> Record:
     game = next(parse(decode(content), name, None))
     start, players = "" if game.sfen == SHOGI_START else game.sfen, (game.black, game.white)
-    result, facts = special_move(game), dict(game.facts)
-    said, comments = game.verdict, game.comments
     return Record(
-        "shogi", (9, 9), players, None, game.actions, start, result, said, facts, comments
+        "shogi",
+        (9, 9),
+        players,
+        actions=game.actions,
+        start=start,
+        result=special_move(game),
+        said=game.verdict,
+        tags=dict(game.facts),
+        comments=game.comments,
+        ratings=game.ratings,
     )
 
 
@@ -110,7 +120,7 @@ def open_record(network: Network, record: Record) -> GoAdapter | SquaresAdapter:
         board = GoAdapter(network)
         board.replay(record.go)
         return board
-    squares = SquaresAdapter(network, record.start, record.tags)
+    squares = SquaresAdapter(network, record.start, record.tags, record.ratings)
     for number, action in enumerate(record.actions, 1):
         try:
             squares.play(0, action)

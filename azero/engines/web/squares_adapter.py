@@ -14,6 +14,7 @@ from azero.games.notes import Note
 from azero.games.position import Position, position_of
 from azero.games.shogi.csa import format_csa
 from azero.games.shogi.names import PIECES
+from azero.games.shogi.records import Ratings
 from azero.games.table import side_names
 from azero.match.games import MatchGame
 from azero.match.records import csa_ending
@@ -32,10 +33,14 @@ class SquaresAdapter:
     """A game with pieces or marks on squares."""
 
     def __init__(
-        self, network: Network, start: str = "", tags: Mapping[str, str] | None = None
+        self,
+        network: Network,
+        start: str = "",
+        tags: Mapping[str, str] | None = None,
+        ratings: Ratings = (None, None),
     ) -> None:
-        """Begin a game from `start`, in FEN or SFEN, or from the usual position; `tags` are those
-        of the record from which it was opened.
+        """Begin a game from `start`, in FEN or SFEN, or from the usual position; `tags` and
+        `ratings` are those of the record from which it was opened.
 
         Raises:
           ValueError: there is no such position of this game, or the game is over there.
@@ -45,6 +50,7 @@ class SquaresAdapter:
         self.start = start
         self._tags = tags
         """None of a game that began here."""
+        self._ratings = ratings
         first, second = (side.removeprefix("the ").capitalize() for side in side_names(game.name))
         self.sides = (first, second)
         self.suffix = {"chess": ".pgn", "shogi": ".csa"}.get(game.name, "")
@@ -182,7 +188,8 @@ class SquaresAdapter:
             played = None if outcome is None else self._played(actions, outcome)
             ending = "%CHUDAN" if played is None else csa_ending(played, self.session.game)
             facts = [*(self._tags or {}).items()]
-            return format_csa(actions, start, *players, stated or ending, comments, facts)
+            ending = stated or ending
+            return format_csa(actions, start, *players, ending, comments, facts, self._ratings)
         result = "*" if outcome is None else RESULTS[cast(Any, rewards_of(outcome))]
         today = {"Event": "azero web", "Date": time.strftime("%Y.%m.%d")}
         known = today if self._tags is None else self._tags

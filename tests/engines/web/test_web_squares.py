@@ -228,6 +228,13 @@ def test_facts_and_comments_of_records_of_shogi_are_kept() -> None:
     assert (csa.tags, csa.comments, csa.actions) == (kif.tags, kif.comments, kif.actions)
 
 
+def test_ratings_of_records_of_shogi_are_kept() -> None:
+    text = "V2.2\nN+A\nN-B\n'black_rate:A:3001.5\n'white_rate:B:2950\nPI\n+\n+7776FU\n%CHUDAN\n"
+    opened = open_record(network_of("shogi"), read_record("x.csa", text.encode()))
+    saved = opened.text(opened.moves, None, ("A", "B"))
+    assert read_record("y.csa", saved.encode()).ratings == (3001.5, 2950.0)
+
+
 CSA = "V2.2\nPI\n+\n+7776FU\n-3334FU\n"
 KIF = "手合割：平手\n   1 ７六歩(77)\n   2 ３四歩(33)\n   3 "
 
