@@ -22,7 +22,7 @@ from azero.engines.source import Source
 from azero.evaluate.annotated import annotated_record
 from azero.evaluate.recorded import Record, RecordedGame, recorded_game
 from azero.evaluate.review import Review, review_game, review_rows
-from azero.games.archives import RecordError
+from azero.games.archives import ARCHIVES, RecordError
 from azero.games.go.encoding import NUM_KOMI_PLANES
 from azero.games.go.rule_names import Rules
 from azero.games.go.rules import Go
@@ -237,10 +237,16 @@ def _writable_stem(path: Path, out: Path | None, game: int) -> Path:
 
 
 def _stem(path: Path, number: int) -> str:
-    name = path.name
-    suffixes = sorted((known for known in _suffixes() if name.lower().endswith(known)), key=len)
-    stem = name[: len(name) - len(suffixes[-1])] if suffixes else name
-    return stem + (f"-{number}" if number > 1 else "")
+    """Return the record's name without its suffix and with the number of a later game; with its
+    suffix where another record beside it would have the same."""
+    name, suffixes = path.name, _suffixes()
+    found = sorted((known for known in suffixes if name.lower().endswith(known)), key=len)
+    stem = name[: len(name) - len(found[-1])] if found else name
+    later = f"-{number}" if number > 1 else ""
+    plain = [known for known in suffixes if known.count(".") == 1 and known not in ARCHIVES]
+    others = [path.with_name(f"{one}{known}") for one in {stem, stem + later} for known in plain]
+    is_shared = any(other != path and other.exists() for other in others)
+    return (name if is_shared else stem) + later
 
 
 def _write(review: Review, stem: Path, reviewer: str, note: str, console: Console) -> None:

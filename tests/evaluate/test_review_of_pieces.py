@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from needs import require_module
 
-from azero.commands.review import analyze, show_search
+from azero.commands.review import _stem, analyze, show_search
 from azero.engines.source import Source
 from azero.evaluate.annotated import annotated_record
 from azero.evaluate.recorded import Record, recorded_game
@@ -213,6 +213,20 @@ def test_what_cannot_be_reviewed_is_named(
     (tmp_path / name).write_text(text)
     with pytest.raises(ValueError, match=message):
         analyze(tmp_path / name, Source(player))
+
+
+def test_reviews_of_records_beside_each_other_have_files_of_their_own(tmp_path: Path) -> None:
+    """`game.pgn` and `game.csa` once shared a page, and `game.pgn --game 2` was `game-2.pgn`."""
+
+    def stems(*names: str) -> list[str]:
+        (tmp_path / names[-1]).touch()
+        return [_stem(tmp_path / name, number) for name in names for number in (1, 2)]
+
+    assert stems("game.pgn") == ["game", "game-2"]
+    assert stems("game.pgn", "game-2.pgn") == ["game", "game.pgn-2", "game-2", "game-2-2"]
+    found = stems("game.pgn", "game-2.pgn", "game.csa")
+    assert found[0] == "game.pgn" and len(set(found)) == len(found)
+    assert stems("game.zip")[0] == "game.zip"
 
 
 def test_the_command_reviews_a_game_of_a_collection(
