@@ -115,14 +115,15 @@ class Kind:
 
     @classmethod
     def kind(cls, name: Any) -> type[Self]:
-        """Return the class of settings of the kind `name`.
+        """Return the class of settings of the kind `name`, in which - is as _.
 
         Raises:
           ValueError: there is none of that name.
         """
-        if not isinstance(name, str) or name not in cls.KINDS:
+        known = name.replace("-", "_") if isinstance(name, str) else ""
+        if known not in cls.KINDS:
             raise ValueError(f"one of {', '.join(cls.KINDS)}, not {name!r}")
-        return typing.cast(type[Self], find(cls.KINDS[name]))
+        return typing.cast(type[Self], find(cls.KINDS[known]))
 
     @classmethod
     def default(cls, name: str) -> Self:
@@ -145,9 +146,9 @@ class Kind:
         shared = {
             field.name: getattr(self, field.name)
             for field in dataclasses.fields(kind)  # type: ignore[arg-type]
-            if field.name in mine and field.name not in kind.LACKS
+            if field.name in mine and field.name not in ("name", *kind.LACKS)
         }
-        return kind(**{**shared, "name": name})
+        return kind(**shared)
 
     def replace(self, **changes: Any) -> Self:
         """Return the same settings with `changes`.
@@ -283,6 +284,7 @@ def _overlay(
 ) -> Any:
     if isinstance(base, Kind):
         base = _kind_of(base, data, prefix, source)
+        data = {key: value for key, value in data.items() if key != "name"}
         if is_stored:
             data = {
                 key: value
@@ -359,12 +361,20 @@ def convert(value: Any, hint: Any, key: str, source: str) -> Any:
             return tuple(
                 convert(item, a, key, source) for item, a in zip(value, arguments, strict=True)
             )
-    kind = {int: numbers.Integral, float: numbers.Real}.get(hint)
-    if kind is not None and isinstance(value, kind) and not isinstance(value, bool):
-        return hint(value)
-    if kind is None and isinstance(hint, type) and isinstance(value, hint):
+    if hint is int and (number := as_integer(value)) is not None:
+        return number
+    if hint is float and isinstance(value, numbers.Real) and not isinstance(value, bool):
+        return float(value)
+    if hint not in (int, float) and isinstance(hint, type) and isinstance(value, hint):
         return value
     raise ValueError(f"{source}: {key} is of type {_format_type(hint)}, not {value!r}")
+
+
+def as_integer(value: Any) -> int | None:
+    """Return an integer of Python, NumPy or JAX as Python's; None if it is none, or a bool."""
+    with contextlib.suppress(TypeError):
+        return None if isinstance(value, bool) else operator.index(value)
+    return None
 
 
 def _format_type(hint: Any) -> str:

@@ -123,7 +123,10 @@ def test_a_search_names_its_moves_and_lines(animal):
     kept = animal.search(position.play(result.best), visits=5)
     assert kept.visits > 5, "the tree below the best move is kept"
     assert animal.search(position, seconds=0.05).seconds < 5
-    for limits in ({"visits": 0}, {"visits": 2.5}, {"seconds": -1.0}, {"seconds": math.nan}):
+    for number in (np.int64(5), jnp.int32(5), np.array(5)):
+        assert animal.limits(number, None) == animal.limits(5, None)
+    wrong = [{"visits": visits} for visits in (0, 2.5, True, np.True_, jnp.array(True))]
+    for limits in (*wrong, {"seconds": -1.0}, {"seconds": math.nan}):
         with pytest.raises(ValueError, match=r"must be .*above 0"):
             animal.search(position, **limits)
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from azero.commands.plan import parse_plan
-from azero.config import config_hash, load_overlay, to_dict
+from azero.config import config_hash, load_overlay, overlay, to_dict
 from azero.experiment import NAMES, OF_STAGES, load
 from azero.games.chess.settings import ChessConfig
+from azero.games.settings import GameConfig
 from azero.games.shogi.settings import ShogiConfig
 from azero.games.table import make
 from azero.search.settings import GumbelConfig
@@ -92,6 +93,11 @@ def test_an_unknown_key_names_the_nearest_one(tmp_path):
         r"search\.num_simulations",
     ):
         load_overlay(path, Config())
+
+
+def test_the_name_of_a_kind_is_spelled_with_either_line() -> None:
+    read = overlay({"game": {"name": "animal-shogi"}}, Config(), "settings")
+    assert read.game == GameConfig.default("animal_shogi")
 
 
 def test_a_class_variable_is_not_a_key(tmp_path):

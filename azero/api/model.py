@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-import numbers
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import overload
 import numpy as np
 
 from azero.compilation_cache import use_compilation_cache
+from azero.config import as_integer
 from azero.engines.serve import rules_of
 from azero.games.game import Game
 from azero.games.position import Position
@@ -189,11 +189,12 @@ class Model:
         """Internal: return the limits of a search; see `search`."""
         if visits is None and seconds is None:
             return Limits(visits=VISITS if self._spec.visits is None else self._spec.visits)
-        if visits is not None and (not isinstance(visits, numbers.Integral) or visits <= 0):
+        most = as_integer(visits)
+        if visits is not None and (most is None or most <= 0):
             raise ValueError(f"visits must be an integer above 0, not {visits!r}")
         if seconds is not None and not 0 < seconds < math.inf:
             raise ValueError(f"seconds must be above 0 and finite, not {seconds}")
-        return Limits(visits=visits, seconds=seconds)
+        return Limits(visits=most, seconds=seconds)
 
     @contextlib.contextmanager
     def held(self, game: Game) -> Iterator[TreePlayer]:

@@ -27,17 +27,18 @@ def build(config: GameConfig) -> Game:
 
 
 def make(name: str, **options: Any) -> Game:
-    """Make the game `name` with options of the class of its rules, e.g. `make("go", size=9,
-    komi=7.0)`.
+    """Make the game `name` ("animal-shogi" or "animal_shogi") with options of the class of its
+    rules, e.g. `make("go", size=9, komi=7.0)`.
 
     Raises:
       ValueError: there is no such game or option, or an option is of another type or out of range.
     """
-    if name not in GameConfig.KINDS:
+    try:
+        rules = find(GameConfig.kind(name).RULES)
+    except ValueError as error:
         raise ValueError(
             f"unknown game {name!r}; the games are: {', '.join(sorted(GameConfig.KINDS))}"
-        )
-    rules = find(GameConfig.kind(name).RULES)
+        ) from error
     known = inspect.signature(rules, eval_str=True).parameters
     if unknown := [option for option in options if option not in known]:
         raise ValueError(

@@ -38,16 +38,18 @@ def parse_network_name(text: str) -> NetworkName | None:
     directory of a run or of an exported network, its file, or a file of Leela Zero or ONNX. None if
     it is nothing of these.
 
-    A directory with the name of a network that ships is given as "./NAME".
+    A directory with the name of a network that ships is given as "./NAME". In these names - is as
+    _ ("animal_shogi"), as in those of games.
     """
     kind, _, rest = text.partition(":")
     name, _, query = rest.partition("?")
     if kind in KINDS:
-        return NetworkName(kind, name, query) if name else None
+        known = name.replace("_", "-") if kind == "model" else name
+        return NetworkName(kind, known, query) if name else None
     name, _, query = text.partition("?")
-    if name in list_names():
-        return NetworkName("model", name, query)
-    path = Path(name)
+    path, shipped = Path(name), name.replace("_", "-")
+    if shipped in list_names() and (name == shipped or not path.exists()):
+        return NetworkName("model", shipped, query)
     if path.is_file() and path.name == EXPORTED:
         return NetworkName("checkpoint", str(path.parent), query)
     if path.is_file() and path.suffix in _SUFFIXES:

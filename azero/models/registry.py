@@ -102,14 +102,15 @@ def list_names(root: Path = NETWORKS) -> list[str]:
 
 
 def find_network(name: str, root: Path = NETWORKS) -> Path:
-    """Return the directory of the network `name`.
+    """Return the directory of the network `name`, in which _ is as -.
 
     Raises:
       ValueError: none of that name ships; those that do are listed.
     """
-    if name not in (names := list_names(root)):
+    known = name.replace("_", "-")
+    if known not in (names := list_names(root)):
         raise ValueError(f"no network {name!r} ships with azero; there are {', '.join(names)}")
-    return root / name
+    return root / known
 
 
 def read_network(name: str, root: Path = NETWORKS) -> ShippedNetwork:

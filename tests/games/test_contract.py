@@ -405,6 +405,11 @@ def test_a_game_may_stand_in_a_condition_of_each_position() -> None:
     )
 
 
+def test_a_name_is_spelled_with_either_line() -> None:
+    assert make("animal-shogi") == make("animal_shogi")
+    assert GameConfig.default("animal-shogi") == GameConfig.default("animal_shogi")
+
+
 def test_an_unknown_game_names_the_known_ones() -> None:
     known = ", ".join(sorted(GameConfig.KINDS))
     with pytest.raises(ValueError, match=f"unknown game 'checkers'; the games are: {known}"):

@@ -35,7 +35,13 @@ from azero.match.directory import read_match
 from azero.match.request import MatchRequest
 from azero.match.sides import match_rules, read_sides
 from azero.models import registry
-from azero.models.naming import find_directory, is_network, parse_network_name, read_visits
+from azero.models.naming import (
+    NetworkName,
+    find_directory,
+    is_network,
+    parse_network_name,
+    read_visits,
+)
 from azero.models.registry import CARD, NETWORKS, find_network, list_names, read_network
 from azero.players.clock import TimeControl
 from azero.players.player import Position
@@ -137,6 +143,11 @@ def test_a_network_has_several_names(tmp_path, monkeypatch):
         assert parse_network_name(file) is None, "only files that are there have no prefix"
         (tmp_path / file).write_bytes(b"")
         assert parse_player(f"{file}?visits=3") == parse_player(f"{kind}:{file}?visits=3")
+    ours = NetworkName("model", "animal-shogi", "visits=2")
+    assert parse_network_name("animal_shogi?visits=2") == ours
+    assert parse_network_name("model:animal_shogi?visits=2") == ours
+    (tmp_path / "animal_shogi").mkdir()
+    assert parse_network_name("animal_shogi") == NetworkName("checkpoint", "animal_shogi", "")
     assert parse_network_name("gtp:gnugo") is None and parse_network_name("go98") is None
     with pytest.raises(
         ValueError, match=r"iteration=3 in .model:go9.iteration=3. is not understood"
