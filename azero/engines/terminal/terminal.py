@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from azero.console.interrupts import first_interrupt
+from azero.console.tables import count_of
 from azero.data.files import describe_system_error
 from azero.engines.go_game import points_of
 from azero.engines.moves import best_action
@@ -19,7 +20,7 @@ from azero.games.go.rules import Go
 from azero.games.go.scoring.status import judge
 from azero.games.go.sgf import GameRecord
 from azero.games.go.sgf_write import format_game, format_result, rules_name
-from azero.games.go.text import column_name
+from azero.games.go.text import column_name, format_points
 from azero.games.table import side_names
 from azero.players.player import Position
 from azero.players.thinking import Analysis, Limits, ThinkOptions, win_rate
@@ -144,7 +145,9 @@ class Terminal:
         name = self._position.action_name(action)
         self._session.play(action)
         self._draw()
-        chances = f"{win_rate(analysis.value):.0%} for me after {analysis.visits} visits"
+        chances = (
+            f"{win_rate(analysis.value):.0%} for me after {count_of(analysis.visits, 'visit')}"
+        )
         self._say(f"I play {name} ({chances})", "bold")
         if self._position.is_over:
             self._score()
@@ -157,8 +160,11 @@ class Terminal:
 
     def _undo(self) -> None:
         """Take back a resignation, else a move, and moves until it is the person's turn again."""
+        movers = [position.to_play for position in self._session.positions[:-1]]
         if self._has_resigned:
             self._has_resigned, self._winner = False, None
+        elif movers and self._human not in movers:
+            raise ValueError("there is no move of yours to take back")
         else:
             self._session.undo()
         while self._session.num_moves and self._position.to_play != self._human:
@@ -169,11 +175,12 @@ class Terminal:
         if self._is_over:
             raise ValueError("the game is over")
         analysis = self._think()
-        self._say(f"your chances: {win_rate(analysis.value):.1%} ({analysis.visits} visits)")
+        self._say(
+            f"your chances: {win_rate(analysis.value):.1%} ({count_of(analysis.visits, 'visit')})"
+        )
         for info in analysis.moves[:5]:
-            self._say(
-                f"  {self._line(info.line):<24} {win_rate(info.value):6.1%}  {info.visits} visits"
-            )
+            visits = count_of(info.visits, "visit")
+            self._say(f"  {self._line(info.line):<24} {win_rate(info.value):6.1%}  {visits}")
 
     def _line(self, actions: tuple[int, ...]) -> str:
         """Return the first moves of a line as text."""
@@ -196,7 +203,7 @@ class Terminal:
             dead = f", {int(status.dead.sum())} dead stones removed" if status.dead.any() else ""
             result = "a draw"
             if margin:
-                result = f"{self._side(int(margin < 0))} by {abs(margin):g} points"
+                result = f"{self._side(int(margin < 0))} by {format_points(abs(margin))}"
             self._say(f"by area, komi {game.komi:g}: {result}{dead}")
         if self._position.is_over:
             first, second = self._position.rewards

@@ -18,7 +18,7 @@ from azero.games.go.rules import Go
 from azero.games.go.scoring.status import Status, judge
 from azero.games.go.sgf import GameRecord
 from azero.games.go.sgf_write import format_result
-from azero.games.go.text import column_name, format_vertex, parse_vertex
+from azero.games.go.text import column_name, format_points, format_vertex, parse_vertex
 from azero.games.position import Position, rules_of_record
 from azero.report.boards import draw_board
 
@@ -131,7 +131,7 @@ class GoAdapter:
         winner = int(margin < 0)
         dead = int(status.dead.sum())
         removed = "" if not dead else f" ({dead} dead stone{'s' if dead > 1 else ''} removed)"
-        text = f"{self.sides[winner]} wins by {abs(margin):g} points{removed}"
+        text = f"{self.sides[winner]} wins by {format_points(abs(margin))}{removed}"
         return Outcome(winner, text, f"{abs(margin):g}")
 
     def facts(self) -> dict[str, Any]:

@@ -56,6 +56,11 @@ def format_score(margin: float) -> str:
     return "0" if margin == 0 else f"{'B' if margin > 0 else 'W'}+{abs(margin):g}"
 
 
+def format_points(points: float) -> str:
+    """Return a number of points in words: 1 point, 2.5 points."""
+    return f"{points:g} point{'' if points == 1 else 's'}"
+
+
 def format_diagram(board: np.ndarray, mark: int | None = None) -> str:
     """Return the diagram of a board int8[H, W] (1 Black X, -1 White O) with coordinates; the stone
     at point `mark`, the last move, is in brackets."""

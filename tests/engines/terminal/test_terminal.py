@@ -102,11 +102,12 @@ def test_a_resignation_is_taken_back_without_the_moves_before_it(human: int) -> 
 
 
 def test_the_second_player_waits_and_undo_stops_before_the_first_move_is_answered() -> None:
-    output, session = _play(["C3", "undo"], human=1)
+    output, session = _play(["C3", "undo", "undo"], human=1)
     assert (
         "You play White (O)" in output and output.index("I play A5") > 0 and session.num_moves == 1
     )
     assert session.position.to_play == 1
+    assert "no move of yours to take back" in output and output.count("I play") == 2
 
 
 def test_passes_end_a_game_which_is_scored_and_saved(tmp_path) -> None:

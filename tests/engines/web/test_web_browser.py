@@ -271,6 +271,30 @@ def test_a_duplicated_tab_catches_up_with_the_game_of_the_other(server, browser)
     assert one.problems == []
 
 
+def test_a_tab_whose_search_another_one_has_ended_says_so_and_goes_on_when_it_is_shown(
+    person,
+) -> None:
+    page = person.page
+    person.new_game(GO, visits=400)
+    person.wait_for_turn()
+    person.click_square("C3")
+    page.wait_for_selector("#message:has-text('The network thinks')")
+    page.evaluate("() => fetch('/api/games/' + JSON.parse(sessionStorage['azero-game']).id)")
+    page.wait_for_selector("#message:has-text('This game goes on in another tab.')")
+    page.evaluate("() => document.dispatchEvent(new Event('visibilitychange'))")
+    page.wait_for_selector("#ply:has-text('2')")
+    assert person.message == "Your move."
+
+
+def test_enter_in_the_dialog_starts_the_game(person) -> None:
+    page = person.page
+    page.click("#new")
+    page.fill("[name=amount]", "7")
+    page.press("[name=amount]", "Enter")
+    page.wait_for_selector("#new-dialog", state="hidden")
+    page.wait_for_function("() => JSON.parse(sessionStorage['azero-game']).wishes.amount === 7")
+
+
 def test_a_page_that_is_reloaded_while_the_network_thinks_gets_its_move(person) -> None:
     person.wait_until("ready")
     person.new_game(GO, visits=400)
@@ -307,6 +331,18 @@ def test_undo_takes_back_a_resignation_alone(person) -> None:
         person.play_any_move()
         page.wait_for_selector(f"#ply:has-text('{int(ply) + 2}')")
         person.wait_for_turn()
+
+
+def test_the_network_s_move_alone_is_not_taken_back(person) -> None:
+    person.new_game(GO, human="1", visits=4)
+    person.wait_for_turn()
+    assert person.page.inner_text("#ply") == "1" and person.page.is_disabled("#undo")
+    person.play_any_move()
+    person.page.wait_for_selector("#ply:has-text('3')")
+    person.wait_for_turn()
+    person.page.click("#undo")
+    person.wait_for_turn()
+    assert person.page.inner_text("#ply") == "1 / 3"
 
 
 def test_a_review_that_is_left_or_has_no_moves_is_not_complete(person) -> None:

@@ -37,3 +37,11 @@ def test_a_diagram_shows_the_board_and_the_last_move() -> None:
     state = game.step(game.step(game.init(), jnp.int32(0)), jnp.int32(4))
     assert game.format_board(state) == "   A B C\n 2 X . . 2\n 1 . O . 1\n   A B C"
     assert text.format_diagram(game.board(state), mark=4).splitlines()[2] == " 1 .(O). 1"
+
+
+def test_points_in_words() -> None:
+    assert [text.format_points(points) for points in (0.5, 1.0, 24.5)] == [
+        "0.5 points",
+        "1 point",
+        "24.5 points",
+    ]

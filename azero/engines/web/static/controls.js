@@ -46,7 +46,7 @@ export function listen(page) {
   document.addEventListener("keydown", (event) => key(event, state));
   // A hidden tab analyses nothing: a browser has but six connections to one server.
   document.addEventListener("visibilitychange", () => {
-    if (!document.hidden) page.proceed(false);
+    if (!document.hidden && state.game && !state.isBusy && state.searchKind === null) page.catchUp();  // another tab may have the same game
     else if (state.searchKind === "analysis") page.stopSearch();
   });
   listenForDrops(page);

@@ -112,7 +112,7 @@ function render() {
   byId("ply").textContent = game.line.length === game.ply ? game.ply : `${game.ply} / ${game.line.length}`;
   for (const id of ["first", "back"]) byId(id).disabled = game.ply === 0;
   for (const id of ["forward", "last"]) byId(id).disabled = game.ply === game.line.length;
-  byId("undo").disabled = game.ply === 0 && !game.resigned;
+  byId("undo").disabled = plyToUndo() < 0;
   byId("pass").hidden = game.game !== "go";
   byId("pass").disabled = !board.canPlay();
   byId("resign").disabled = game.over || !["0", "1", "both"].includes(state.wishes.human) || isSearching;
@@ -199,13 +199,19 @@ const goTo = (ply) => {
   return null;
 };
 
-// Takes back a resignation, else a move, and moves until it is the visitor's turn.
-function undo() {
+// Returns where the visitor's turn was before the last move of theirs, or is without a resignation; -1 if nowhere.
+function plyToUndo() {
   const { game, wishes } = state;
   const mover = (ply) => (ply === game.ply ? game.to_play : game.line[ply][0]);
   let ply = game.resigned ? game.ply : game.ply - 1;
-  if (["0", "1"].includes(wishes.human)) while (ply > 0 && mover(ply) !== Number(wishes.human)) ply -= 1;
-  if (ply === game.ply) change("unresign", {}, true);
+  if (["0", "1"].includes(wishes.human)) while (ply >= 0 && mover(ply) !== Number(wishes.human)) ply -= 1;
+  return ply;
+}
+
+// Takes back a resignation, else a move, and moves until it is the visitor's turn.
+function undo() {
+  const ply = plyToUndo();
+  if (ply === state.game.ply) change("unresign", {}, true);
   else if (ply >= 0) change("goto", { ply }, true);
 }
 
@@ -263,6 +269,7 @@ async function search(kind, path, fields) {
   state.searchKind = null;
   showReady();
   if (kind === "review") finishReview(!state.problem);
+  if (kind === "play" && !played && !state.problem) fail("this game goes on in another tab");
   if (played) proceed(true);
   else if (kind !== "analysis") render();
 }
@@ -449,6 +456,6 @@ async function begin() {
 }
 
 listen({
-  state, board, stopSearch, proceed, newGame, openFile, save, undo, goTo, change, startReview, selectTab, wantsOwners, renderAnalysis, remember,
+  state, board, stopSearch, proceed, newGame, catchUp, openFile, save, undo, goTo, change, startReview, selectTab, wantsOwners, renderAnalysis, remember,
 });
 follow();
