@@ -80,7 +80,7 @@ def test_it_plays_from_any_directory(azero):
 def test_it_learns_from_any_directory(azero):
     small = ["--selfplay.num-games", "8", "--replay.min-positions", "16", "--run.iterations", "1"]
     said = azero("train", "tictactoe", "--workdir", "run", *small)
-    assert "finished: 1 iterations" in said
+    assert "finished: 1 iteration," in said
     assert "own games" in azero("train", "go5", "--config", "cpu", "--data", "x", status=2)
     assert "cannot read the overlay nothing" in azero(
         "train", "go5", "--config", "nothing", status=2

@@ -14,6 +14,7 @@ import numpy as np
 import tyro
 
 from azero.config import check_range
+from azero.console.tables import count_of
 from azero.games.chess.text import board_of_fen, format_fen
 from azero.games.diagrams import format_ranks
 
@@ -156,7 +157,7 @@ def main(arguments: list[str] | None = None) -> None:
     except ValueError as error:
         print(f"azero: {error}", file=sys.stderr)
         sys.exit(2)
-    print(f"{request.out}: {count} positions")
+    print(f"{request.out}: {count_of(count, 'position')}")
 
 
 if __name__ == "__main__":

@@ -19,8 +19,9 @@ def format_count(count: float) -> str:
 
 
 def count_of(count: int, noun: str) -> str:
-    """Return a count of things, which are `noun` with an s unless there is one: 1 game, 2 games."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    """Return a count of things in words: 1 game, 2 games, 0 losses."""
+    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"
 
 
 def format_duration(seconds: float) -> str:

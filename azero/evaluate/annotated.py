@@ -4,6 +4,7 @@ or CSA."""
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from azero.console.tables import count_of
 from azero.evaluate.review import Review, ReviewedMove
 from azero.games.chess.pgn import PgnGame, format_pgn
 from azero.games.go.sgf import GameRecord
@@ -94,7 +95,7 @@ def _remarks(review: Review, move: ReviewedMove) -> list[str]:
     verb = "scores" if isinstance(review.game.record, PgnGame) else "wins"
     lines = [
         f"{first} {verb} {100 * win_rate(move.first_value):.1f}% before this move; "
-        f"{move.visits} visits"
+        f"{count_of(move.visits, 'visit')}"
     ]
     if move.action == move.best:
         lines.append(f"{move.line_names[0]} is the best move")

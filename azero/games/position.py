@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azero.console.tables import count_of
 from azero.games.game import Game, NamesEndings, PlayedOnHost, ReadsMoves, SeenOnHost
 from azero.games.go.rule_names import Rules, read_rules
 from azero.games.go.rules import Go
@@ -111,7 +112,9 @@ class Position:
         game = game_of_record(record)
         position, played, num_handicap = start_of_record(record, cast(Go, game))
         if moves is not None and not 0 <= moves <= len(record.moves):
-            raise ValueError(f"{record.name} has {len(record.moves)} moves, not {moves}")
+            raise ValueError(
+                f"{record.name} has {count_of(len(record.moves), 'move')}, not {moves}"
+            )
         if moves is not None and moves < num_handicap:  # the other stones are not on the board yet
             placed = [action for _, action in record.moves[:moves]]
             black = (*record.black_points, *placed)

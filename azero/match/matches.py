@@ -266,8 +266,7 @@ def report_lines(
         f"groups of games"
     )
     lines = [
-        f"{first} against {second}: {total.wins} wins, {total.draws} draws, "
-        f"{total.losses} losses: {100 * score.score:.1f}% "
+        f"{first} against {second}: {total}: {100 * score.score:.1f}% "
         f"({certainty if score.groups > 1 else 'no interval: all games are of one group'}); "
         f"{movers[0]} {black.wins}-{black.draws}-{black.losses}, {movers[1]} "
         f"{white.wins}-{white.draws}-{white.losses}"
@@ -283,7 +282,6 @@ def report_lines(
         lines += [
             f"{count_of(summary.repeats, 'repeated game')}, move by move: openings or temperature "
             f"moves make games differ. Without repeats, {count_of(alone.games, 'game')}: "
-            f"{alone.wins} wins, {alone.draws} draws, {alone.losses} losses: "
-            f"{100 * alone.score:.1f}%"
+            f"{alone}: {100 * alone.score:.1f}%"
         ]
     return lines

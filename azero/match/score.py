@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from azero.console.tables import count_of
+
 NORMAL_95 = 1.959963984540054
 """Two-sided 95% quantile of the normal distribution."""
 
@@ -60,6 +62,10 @@ class Tally:
         """The 95% interval of the score."""
         return wilson_interval(self.score, self.games)
 
+    def __str__(self) -> str:
+        counts = [(self.wins, "win"), (self.draws, "draw"), (self.losses, "loss")]
+        return ", ".join(count_of(count, noun) for count, noun in counts)
+
     def __add__(self, other: "Tally") -> "Tally":
         return Tally(self.wins + other.wins, self.draws + other.draws, self.losses + other.losses)
 
@@ -82,8 +88,7 @@ class MatchResult:
         low, high = self.total.interval
         total, first, second = self.total, self.first, self.second
         return (
-            f"{total.wins} wins, {total.draws} draws, {total.losses} losses: "
-            f"{100 * total.score:.1f}% (95%: {100 * low:.1f} to {100 * high:.1f}); "
+            f"{total}: {100 * total.score:.1f}% (95%: {100 * low:.1f} to {100 * high:.1f}); "
             f"moving first {first.wins}-{first.draws}-{first.losses}, second "
             f"{second.wins}-{second.draws}-{second.losses}"
         )

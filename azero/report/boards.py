@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from azero.console.tables import count_of
 from azero.data.run_files import StoredGame
 from azero.games.go.text import column_name, format_vertex
 
@@ -101,7 +102,7 @@ def draw_board(game: StoredGame, boards: Sequence[str] | None = None) -> str:
         for point, colour in enumerate(boards[-1])
         if colour != "."
     ]
-    return _frame(game, f"position after {len(game.actions)} moves", stones)
+    return _frame(game, f"position after {count_of(len(game.actions), 'move')}", stones)
 
 
 def _set_up(board: np.ndarray) -> tuple[StoredGame, list[str]]:

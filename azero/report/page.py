@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from azero.console.tables import Cell, format_cell, format_count, format_duration
+from azero.console.tables import Cell, count_of, format_cell, format_count, format_duration
 from azero.data.rows import Row, write_atomically
 from azero.data.run_files import RunData, StoredGame, check_run, load_run
 from azero.games.table import side_names
@@ -147,7 +147,7 @@ def status(data: RunData) -> str:
         return "nothing has been logged yet"
     done = data.metrics[-1]["iteration"]
     if total is not None and done >= total:
-        return f"finished: {done:,} iterations"
+        return f"finished: {count_of(done, 'iteration')}"
     logged = data.metrics[-1].get("time")
     age = (
         f", last logged {format_duration(max(0.0, time.time() - logged))} before this page"
@@ -331,7 +331,7 @@ def sample_view(index: int, iteration: int, game: StoredGame) -> dict[str, Any]:
     details = [
         winner,
         game.ending,
-        f"{len(game.actions)} moves",
+        count_of(len(game.actions), "move"),
         f"komi {game.komi:g}" if game.komi is not None else "",
     ]
     movers = [first, second] if is_first else [second, first]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from azero.console.tables import count_of
 from azero.data.run_files import StoredGame
 from azero.games.animal_shogi.text import format_move
 from azero.games.bits import num_words, unpack_host
@@ -255,9 +256,9 @@ def draw_pieces(game: StoredGame, boards: Sequence[str], marks: str = "", label:
         f'<text class="coordinate" x="{half + x}" y="{half + y}" dy=".35em">{name}</text>'
         for x, y, name in names
     )
+    label = label or f"position after {count_of(len(game.actions), 'move')}"
     return (
-        f'<svg class="board" viewBox="0 0 {width} {height}" role="img" '
-        f'aria-label="{label or f"position after {len(game.actions)} moves"}">'
+        f'<svg class="board" viewBox="0 0 {width} {height}" role="img" aria-label="{label}">'
         f'<rect class="wood" x="{MARGIN}" y="{MARGIN}" width="{columns * CELL}" '
         f'height="{rows * CELL}"/>'
         f'<path class="lines" d="{"".join(lines)}"/>{texts}<g '

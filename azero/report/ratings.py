@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from azero.console.standard_output import say
-from azero.console.tables import make_table
+from azero.console.tables import count_of, make_table
 from azero.console.terminal import make_console
 from azero.data.rows import to_plain
 from azero.match.arena import pair_results
@@ -101,7 +101,10 @@ def matches_table(matches: Iterable[tuple[str, str, Tally, tuple[float, float]]]
 
 def _notes(fit: EloFit, results: Sequence[PairResult], draws: Draws) -> list[str]:
     games = round(sum(result.games for result in results))
-    lines = [f"{games} games; 95% holds for all players at once, +- is one player's standard error"]
+    lines = [
+        f"{count_of(games, 'game')}; 95% holds for all players at once, +- is one player's "
+        "standard error"
+    ]
     half = 1.96 * fit.advantage_deviation
     lines.append(
         f"moving first is worth {fit.advantage:+.0f} Elo (95%: {fit.advantage - half:+.0f} to "

@@ -20,6 +20,7 @@ from azero.checkpoint import Checkpointer, CheckpointError, export_network
 from azero.compilation_cache import use_compilation_cache
 from azero.config import to_dict
 from azero.console.progress import Progress, working
+from azero.console.tables import count_of
 from azero.console.terminal import make_console
 from azero.data import run_files as files
 from azero.data.files import describe_system_error
@@ -220,7 +221,7 @@ def _conclude(stage: Stage[S], state: S, workdir: Path, console: Console) -> int
         if exported is not None:
             console.print(f"network: {exported}")
     if state.iteration >= stage.config.run.iterations:
-        console.print(f"finished: {state.iteration} iterations, {stage.count(state)}")
+        console.print(f"finished: {count_of(state.iteration, 'iteration')}, {stage.count(state)}")
         return 0
     console.print(
         f"stopped and saved after iteration {state.iteration}; the same command continues the run",

@@ -12,7 +12,7 @@ from rich.text import Text
 from azero import mesh as mesh_lib
 from azero.checkpoint import Checkpointer
 from azero.console.progress import Progress
-from azero.console.tables import format_bytes, format_duration
+from azero.console.tables import count_of, format_bytes, format_duration
 from azero.data import run_files as files
 from azero.data.rows import Row
 from azero.games.go.rules import Go
@@ -132,8 +132,8 @@ def _open(
 
 
 def _count(state: RunState) -> str:
-    steps = int(state.train.step)
-    return f"{state.games:,} games, {state.positions:,} positions, {steps:,} steps"
+    counts = [(state.games, "game"), (state.positions, "position"), (int(state.train.step), "step")]
+    return ", ".join(count_of(count, noun) for count, noun in counts)
 
 
 def _report(loop: Loop, event: Event, metrics: MetricsWriter, progress: Progress) -> Row:

@@ -10,6 +10,7 @@ from rich.text import Text
 from azero import mesh as mesh_lib
 from azero.checkpoint import Checkpointer
 from azero.console.progress import Progress
+from azero.console.tables import count_of
 from azero.data.records.dataset import Dataset
 from azero.data.rows import Row
 from azero.report.metrics import MetricsWriter
@@ -49,8 +50,8 @@ def make_supervised_stage(
         warnings = notes + dataset.warnings + loop.replay.take_warnings()
         if state.games != games or state.data not in ("", digest):
             warnings.append(
-                f"the run continues with other data: {data} has {games:,} games to learn from, "
-                f"the run had {state.games:,}{' others' if state.games == games else ''}"
+                f"the run continues with other data: {data} has {count_of(games, 'game')} to learn "
+                f"from, the run had {state.games:,}{' others' if state.games == games else ''}"
             )
         state.games, state.data = games, digest
         return state, warnings
@@ -61,8 +62,10 @@ def make_supervised_stage(
         save=partial(save_learner, games=games, counts=COUNTS),
         open=lambda state, stop: contextlib.nullcontext(loop.iterate),
         report=partial(_report, config),
-        count=lambda state: f"{int(state.train.step):,} steps",
-        announcement=Text(f"{games:,} games, {positions:,} positions to learn from"),
+        count=lambda state: count_of(int(state.train.step), "step"),
+        announcement=Text(
+            f"{count_of(games, 'game')}, {count_of(positions, 'position')} to learn from"
+        ),
         exports_network=True,
     )
 

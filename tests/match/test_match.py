@@ -196,7 +196,7 @@ def test_wilson_interval_matches_published_values() -> None:
 
 def test_result_is_written_out() -> None:
     text = str(MatchResult(first=Tally(10, 0, 0), second=Tally(8, 1, 1)))
-    assert text.startswith("18 wins, 1 draws, 1 losses: 92.5%") and text.endswith(
+    assert text.startswith("18 wins, 1 draw, 1 loss: 92.5%") and text.endswith(
         "moving first 10-0-0, second 8-1-1"
     )
     assert np.isclose(MatchResult(Tally(1), Tally(0, 1, 0)).total.score, 0.75)

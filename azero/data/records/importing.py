@@ -126,7 +126,7 @@ def draw_position(dataset: Dataset, split: str, random: np.random.Generator) -> 
     if row["action"] >= 0:
         played = f"{colour} played {move} as move {row['ply'] + 1} of {games['length'][number]}"
     else:
-        played = f"{colour}, to play after {row['ply']} moves,"
+        played = f"{colour}, to play after {count_of(row['ply'], 'move')},"
     reward = games["result"][number, row["to_play"]]  # may count points (game.margin-weight)
     result = {1: "won", -1: "lost", 0: "no winner"}[int(np.sign(reward))]
     source = dataset.sources(split, record.shard)[number]

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from azero.console.tables import count_of
 from azero.engines.limits import Settings
 from azero.engines.session import Session
 from azero.engines.web.adapter import Outcome
@@ -133,7 +134,9 @@ class WebGame:
           ValueError: the line is shorter.
         """
         if not 0 <= ply <= len(self.line):
-            raise ValueError(f"this game has {len(self.line)} moves; there is no move {ply}")
+            raise ValueError(
+                f"this game has {count_of(len(self.line), 'move')}; there is no move {ply}"
+            )
         if self.ply > ply:
             self.settings.take_back()
         while self.ply > ply:

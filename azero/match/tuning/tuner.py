@@ -260,10 +260,11 @@ class _Trials:
     def _describe(self, row: Row) -> str:
         pairs = zip(self._space, row["values"], strict=True)
         words = ", ".join(f"{parameter.name} {value:g}" for parameter, value in pairs)
-        elo, deviation = elo_of(_tally(row))
+        tally = _tally(row)
+        elo, deviation = elo_of(tally)
         result = (
-            f"trial {row['number'] + 1} of {self._request.trials}: {words}: {row['wins']} wins, "
-            f"{row['draws']} draws, {row['losses']} losses, {elo:+.0f} Elo (+- {deviation:.0f})"
+            f"trial {row['number'] + 1} of {self._request.trials}: {words}: {tally}, "
+            f"{elo:+.0f} Elo (+- {deviation:.0f})"
         )
         return "; ".join([result, *failure_notes(_failures(row))])
 
