@@ -3,12 +3,17 @@ second to compile."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from pathlib import Path
 
 import jax
 import numpy as np
 
+from azero.checkpoint import Checkpointer
+from azero.experiment import load
 from azero.networks.network import Network
+from azero.train.settings import CheckpointConfig
 from azero.types import PyTree
 
 
@@ -41,3 +46,14 @@ def shaken_variables(network: Network) -> PyTree:
 
     noisy = jax.tree_util.tree_map_with_path(shake, jax.jit(network.init)(jax.random.key(1)))
     return {**noisy, "batch_stats": jax.tree.map(np.abs, noisy["batch_stats"])}
+
+
+def save_last(run: Path, iteration: int) -> None:
+    """Save a checkpoint of a run of tic-tac-toe that keeps only its last one."""
+    config = load("tictactoe").config
+    small = config.network.replace(blocks=1, filters=4)
+    config = dataclasses.replace(config, network=small, checkpoint=CheckpointConfig(keep=1))
+    variables = draw_variables(small.build(config.game.build()), iteration)
+    checkpointer = Checkpointer(run, config)
+    checkpointer.save(iteration, {"train": variables}, {})
+    checkpointer.close()

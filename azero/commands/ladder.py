@@ -82,9 +82,10 @@ def climb(request: LadderRequest, console: Console | None = None) -> list[tuple[
         request = dataclasses.replace(request, random_plies=RANDOM_PLIES)
     rungs = [(rung, _missing(rung.player)) for rung in _rungs(request, game)]
     matches = {rung: _match(request, rung) for rung, problem in rungs if problem is None}
-    for match in matches.values():  # an error in the last one is reported before hours of games
-        check_players(match)
     directories = [request.out / directory_name(rung.name) for rung in matches]
+    known = read_players(directories)
+    for match in matches.values():  # an error in the last one is reported before hours of games
+        check_players(match, known)
     rows: list[tuple[str, ...]] = []
     for rung, problem in rungs:
         if problem is not None:

@@ -53,7 +53,9 @@ def play_tournament(request: TournamentRequest, console: Console | None = None) 
         for (first, second), directory in zip(pairs, directories, strict=True)
     ]
     # One game for all, also for two programs; an error is reported before hours of games.
-    rules = match_rules(matches[0], [side for match in matches for side in read_sides(match)])
+    known = read_players(directories)
+    sides = [side for match in matches for side in read_sides(match, known)]
+    rules = match_rules(matches[0], sides)
     played: list[Path] = []
     absent: dict[str, str] = {}
     for pair, match, directory in zip(pairs, matches, directories, strict=True):

@@ -117,18 +117,24 @@ def read_match_games(path: Path) -> list[MatchGame]:
 
 def read_players(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
     """Return the players of all matches in directories as match.json has them, by what names them
-    in commands, each with the path "copy" where its match may keep its network; of a player in
-    several matches what the first one says.
+    in commands (`match_players`); of a player in several matches what the first one says.
 
     Raises:
       ValueError: a file is damaged; it is named.
     """
-    matches = [(path, read_match(path)["players"]) for path in paths if (path / MATCH).exists()]
-    return {
-        side["player"]: side | {"copy": path / name}
-        for path, sides in reversed(matches)
-        for name, side in zip(COPIES, sides, strict=True)
-    }
+    sides = [side for path in paths if (path / MATCH).exists() for side in match_players(path)]
+    return {side["player"]: side for side in reversed(sides)}
+
+
+def match_players(path: Path) -> list[dict[str, Any]]:
+    """Return both players of a match as match.json has them, each with the path "copy" where the
+    match may keep its network.
+
+    Raises:
+      ValueError: match.json is damaged; it is named.
+    """
+    players = read_match(path)["players"]
+    return [side | {"copy": path / name} for name, side in zip(COPIES, players, strict=True)]
 
 
 class MatchDirectory:

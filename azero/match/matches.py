@@ -15,7 +15,7 @@ from azero.console.terminal import make_console
 from azero.games.settings import GameConfig
 from azero.games.table import side_names
 from azero.match.batched import PAIRS_PER_ROUND, PAIRS_PER_TESTED_ROUND, play_rounds
-from azero.match.directory import COPIES, MatchDirectory
+from azero.match.directory import COPIES, MatchDirectory, read_players
 from azero.match.elo import difference_text
 from azero.match.external import Pairing, play_games
 from azero.match.games import (
@@ -71,7 +71,11 @@ def play_match(
       KeyboardInterrupt: it was stopped; the message says what is kept.
     """
     console = console or make_console()
-    sides = tuple(with_checkpoint(side, known.get(side.text)) for side in read_sides(request))
+    here = read_players([] if request.out is None else [request.out])
+    sides = tuple(
+        with_checkpoint(side, known.get(side.text))
+        for side in read_sides(request, {**here, **known})
+    )
     rules = rules or match_rules(request, sides)
     pairings = draw_pairings(request, rules.build())
     if request.start_positions is not None:

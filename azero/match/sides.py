@@ -1,14 +1,15 @@
 """The two players of a match, and the rules that both can play."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from azero.checkpoint import CheckpointError, export_network
+from azero.checkpoint import CheckpointError, export_network, find_checkpoint
 from azero.checkpoint.exported import exported_path
 from azero.games.go.settings import GoConfig
 from azero.games.settings import GameConfig
@@ -21,7 +22,7 @@ from azero.players.player import Position
 from azero.players.program import find_program
 from azero.players.program_specs import GnuShogiSpec, ProgramSpec, UciSpec, program_maker
 from azero.players.random_moves import RandomMovesSpec
-from azero.players.searches import ENGINE, TRAINED, match_settings
+from azero.players.searches import ENGINE, TRAINED, match_settings, with_symmetries
 from azero.players.specs import (
     CheckpointSpec,
     NetworkSpec,
@@ -80,8 +81,11 @@ def plays_at_once(sides: Sequence[Side], plays_singly: bool) -> bool:
     )
 
 
-def read_sides(request: MatchRequest) -> tuple[Side, ...]:
-    """Return both players, with distinct names.
+def read_sides(
+    request: MatchRequest, known: Mapping[str, dict[str, Any]] = MappingProxyType({})
+) -> tuple[Side, ...]:
+    """Return both players, with distinct names. The settings of one whose checkpoint is gone are
+    those of the copy that a match keeps; `known` has the players of matches (`read_players`).
 
     Raises:
       ValueError: a player cannot be parsed, or none can resign as the request says.
@@ -93,7 +97,7 @@ def read_sides(request: MatchRequest) -> tuple[Side, ...]:
     for text in texts:
         spec = parse_player(text)
         if isinstance(spec, ThinkerSpec):
-            resolved, config = resolve(spec)
+            resolved, config = _resolve(spec, known.get(text))
             resolved = with_search(resolved, config, TRAINED)
             is_open = isinstance(resolved, NetworkSpec) and resolved.visits is None
             if is_open and not request.clock.is_set:
@@ -122,14 +126,32 @@ def read_sides(request: MatchRequest) -> tuple[Side, ...]:
     return tuple(Side(*side) for side in zip(texts, specs, configs, names, strict=True))
 
 
+def _resolve(spec: ThinkerSpec, facts: dict[str, Any] | None) -> tuple[ThinkerSpec, Config]:
+    """Return what `resolve` does, by the copy of a match where the run has no such checkpoint."""
+    try:
+        return resolve(spec)
+    except ValueError:
+        copy = _copy(facts)
+        if not isinstance(spec, CheckpointSpec) or copy is None:
+            raise
+        found, config = find_checkpoint(copy, spec.iteration)
+        return dataclasses.replace(spec, iteration=found), with_symmetries(config, spec.symmetries)
+
+
+def _copy(facts: dict[str, Any] | None) -> Path | None:
+    """Return the directory with the copy of a player's network; None without."""
+    copy: Path | None = (facts or {}).get("copy")
+    return copy if copy is not None and exported_path(copy).exists() else None
+
+
 def with_checkpoint(side: Side, facts: dict[str, Any] | None) -> Side:
     """Return the player with the checkpoint that match.json of another match says, if any."""
     if facts is None or not isinstance(side.spec, CheckpointSpec | ApvSpec):
         return side
     spec = _of_checkpoint(side.spec, facts)
     name = side.name if side.name != side.spec.name else spec.name
-    copy = facts.get("copy")
-    if isinstance(spec, CheckpointSpec) and copy is not None and exported_path(copy).exists():
+    copy = _copy(facts)
+    if isinstance(spec, CheckpointSpec) and copy is not None:
         spec = dataclasses.replace(spec, workdir=copy)
     return dataclasses.replace(side, spec=spec, name=name)
 
@@ -185,13 +207,16 @@ def _of_checkpoint(
     return dataclasses.replace(spec, iterations=tuple(facts.get("iterations", {}).items()))
 
 
-def check_players(request: MatchRequest) -> None:
-    """Check the players of a match before it, or another one, is played.
+def check_players(
+    request: MatchRequest, known: Mapping[str, dict[str, Any]] = MappingProxyType({})
+) -> None:
+    """Check the players of a match before it, or another one, is played; `known` as in
+    `read_sides`.
 
     Raises:
       ValueError, CheckpointError: as `read_sides` and `match_rules`.
     """
-    match_rules(request, read_sides(request))
+    match_rules(request, read_sides(request, known))
 
 
 def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:

@@ -5,14 +5,12 @@ import json
 import sys
 from pathlib import Path
 
-import jax
 import pytest
 from rich.console import Console
+from untrained import save_last
 
-from azero.checkpoint.checkpointer import Checkpointer
 from azero.commands import tournament
 from azero.commands.tournament import play_tournament
-from azero.experiment import load
 from azero.match.directory import read_match, read_match_games
 from azero.match.request import TournamentRequest
 from azero.report.ratings import rate
@@ -105,31 +103,28 @@ def test_what_is_no_tournament_is_named(tmp_path):
         play_tournament(TournamentRequest(PLAYERS[:2], anchor="x", out=tmp_path), QUIET)
 
 
-def test_a_checkpoint_that_comes_out_during_a_tournament_does_not_take_part(tmp_path, monkeypatch):
-    config = load("tictactoe").config
-    config = dataclasses.replace(config, network=config.network.replace(blocks=1, filters=4))
-    variables = config.network.build(config.game.build()).init(jax.random.key(0))
-
-    def save(iteration):
-        checkpointer = Checkpointer(tmp_path / "run", config)
-        checkpointer.save(iteration, {"train": variables}, {"games": 0, "steps": 0})
-        checkpointer.close()
-
+@pytest.mark.parametrize("iteration", ["", "&iteration=1"])
+def test_a_checkpoint_that_comes_out_during_a_tournament_does_not_take_part(
+    iteration, tmp_path, monkeypatch
+):
+    """Also where the run deletes the one that plays."""
     play, matches = tournament.play_match, []
 
     def play_and_save(match, *others):
         matches.append(match.out)
         result = play(match, *others)
-        save(len(matches) + 1)
+        save_last(tmp_path / "run", len(matches) + 1)
         return result
 
-    save(1)
+    save_last(tmp_path / "run", 1)
     monkeypatch.setattr(tournament, "play_match", play_and_save)
-    players = (f"new=checkpoint:{tmp_path / 'run'}?visits=0", *PLAYERS[:2])
-    fit = play_tournament(TournamentRequest(players, games=2, out=tmp_path / "out"), QUIET)
+    players = (f"new=checkpoint:{tmp_path / 'run'}?visits=0{iteration}", *PLAYERS[:2])
+    request = TournamentRequest(players, games=2, out=tmp_path / "out")
+    fit = play_tournament(request, QUIET)
+    assert play_tournament(request, QUIET) == fit
     assert {rating.name for rating in fit.ratings} == {"new", "player 0", "player 1"}
     met = [side for path in matches for side in read_match(path)["players"]]
-    assert [side["iteration"] for side in met if side["name"] == "new"] == [1, 1]
+    assert [side["iteration"] for side in met if side["name"] == "new"] == [1] * 4
 
 
 def test_long_names_and_names_in_other_alphabets_have_directories(tmp_path):

@@ -16,8 +16,9 @@ import jax
 import pytest
 from jax.sharding import Mesh
 from rich.console import Console
+from untrained import save_last
 
-from azero.checkpoint import Checkpointer, CheckpointError
+from azero.checkpoint import CheckpointError
 from azero.checkpoint.exported import write_exported
 from azero.console import progress
 from azero.data.directory_lock import LOCK, hold
@@ -48,7 +49,6 @@ from azero.players.player import Position
 from azero.players.specs import CheckpointSpec, RandomNetSpec
 from azero.report.ratings import rate
 from azero.search.single.selection import ENGINE
-from azero.train.settings import CheckpointConfig
 
 SCRIPT = Path(__file__).parents[1] / "players" / "scripted_go.py"
 
@@ -646,21 +646,12 @@ def small_checkpoint(path: Path, seed: int) -> Path:
 
 
 def test_a_match_goes_on_where_the_run_has_deleted_its_checkpoint(tmp_path: Path) -> None:
-    run, game = tmp_path / "run", make("tictactoe")
-    config = load("tictactoe").config
-    config = dataclasses.replace(config, checkpoint=CheckpointConfig(keep=1))
-    network = config.network.build(game)
-
-    def save(iteration: int) -> None:
-        checkpointer = Checkpointer(run, config)
-        checkpointer.save(iteration, {"best": network.init(jax.random.key(iteration))}, {})
-        checkpointer.close()
-
-    save(1)
+    run = tmp_path / "run"
+    save_last(run, 1)
     out = tmp_path / "ladder" / "a"
     wanted = MatchRequest(f"checkpoint:{run}?visits=0", "random:tictactoe", 2, out=out)
     play(wanted)
-    save(2)
+    save_last(run, 2)
     _, text = play(dataclasses.replace(wanted, games=4))
     assert "2 of 4 games are in" in text and "run, iteration 1, 0 visits against" in text
     other = dataclasses.replace(wanted, out=tmp_path / "ladder" / "b")
@@ -671,6 +662,24 @@ def test_a_match_goes_on_where_the_run_has_deleted_its_checkpoint(tmp_path: Path
     assert play(dataclasses.replace(wanted, games=4))[0].total.games == 4, "nothing is missing"
     with pytest.raises(CheckpointError, match=r"no checkpoint 1; it has 2 .*keep-every"):
         play(dataclasses.replace(wanted, games=6))
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_match_goes_on_where_the_checkpoint_that_it_names_is_gone(
+    is_there: bool, tmp_path: Path
+) -> None:
+    run, out = tmp_path / "run", tmp_path / "match"
+    save_last(run, 1)
+    wanted = MatchRequest(f"checkpoint:{run}?visits=0&iteration=1", "random:tictactoe", 2, out=out)
+    play(wanted)
+    if is_there:
+        save_last(run, 2)
+    else:
+        shutil.rmtree(run)
+    _, text = play(dataclasses.replace(wanted, games=4))
+    assert "2 of 4 games are in" in text and "run, iteration 1, 0 visits against" in text
+    with pytest.raises(ValueError, match=r"no checkpoint 1|no directory"):
+        play(dataclasses.replace(wanted, out=tmp_path / "other"))
 
 
 @pytest.mark.parametrize("symmetries", ["none", "average"])

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from needs import require_module
 from rich.console import Console
+from untrained import save_last
 
+from azero.match.directory import read_match
 from azero.match.elo import expected_score
 from azero.match.games import MatchGame, MatchSummary
-from azero.match.matches import AbsentPlayerError
+from azero.match.matches import AbsentPlayerError, play_match
 from azero.match.request import MatchRequest
 from azero.match.score import MatchResult, Tally, paired_score
 from azero.match.sides import Side
@@ -134,7 +136,7 @@ def test_a_tuning_goes_on_where_its_directory_moved_with_the_player(tmp_path):
     check = "azero.match.tuning.tuner.check_players"  # there is no network
     old, new = tmp_path / "old", tmp_path / "new"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(check, lambda request: None)
+        patch.setattr(check, lambda request, known: None)
         tune(request(old, "a", 5), save_posterior, QUIET, scripted())
         old.rename(new)
         tune(request(new, "a", 6), save_posterior, QUIET, scripted())
@@ -194,6 +196,28 @@ def test_all_trials_have_the_checkpoints_of_the_first(tmp_path):
 
     tune(request_in(tmp_path, trials=3, first_trials=2), save_posterior, QUIET, play)
     assert seen == [[None, None], [0, 1], [0, 1], [0, 1]]
+
+
+def test_a_run_may_delete_the_checkpoint_of_the_first_trial(tmp_path):
+    iterations = itertools.count(1)
+
+    def play(*arguments) -> MatchSummary:
+        result = play_match(*arguments)
+        save_last(tmp_path / "run", next(iterations))
+        return result
+
+    save_last(tmp_path / "run", next(iterations))
+    request = request_in(
+        tmp_path / "tuning",
+        player=f"checkpoint:{tmp_path / 'run'}?visits=2&search=alphazero",
+        trials=2,
+        first_trials=2,
+        games=2,
+        confirm_games=2,
+    )
+    tune(request, save_posterior, QUIET, play)
+    matches = [read_match(path.parent) for path in request.out.glob("*/match.json")]
+    assert [[side["iteration"] for side in match["players"]] for match in matches] == [[1, 1]] * 3
 
 
 def test_games_lost_by_failures_are_said(tmp_path):

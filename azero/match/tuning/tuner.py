@@ -24,7 +24,7 @@ from azero.console.tables import count_of
 from azero.console.terminal import make_console
 from azero.data.directory_lock import hold
 from azero.data.rows import Row, RowFile, read_rows, to_plain, write_atomically
-from azero.match.directory import MATCH, read_match, read_match_games, seen_from
+from azero.match.directory import MATCH, match_players, read_match_games, seen_from
 from azero.match.games import MatchSummary, failure_notes
 from azero.match.matches import AbsentPlayerError, play_match
 from azero.match.request import MatchRequest, match_of
@@ -91,7 +91,8 @@ def tune(
         raise ValueError(f"--parameter {' '.join(request.parameter)}: each has a name of its own")
     for end in (0.0, 1.0):  # an error in the command leaves no directory
         player = with_values(request.player, space, values_of(space, np.full(len(space), end)))
-        check_players(_match(request, player, ("first", "second"), request.games, 0, request.out))
+        match = _match(request, player, ("first", "second"), request.games, 0, request.out)
+        check_players(match, _known_players(request, match))
     request.out.mkdir(parents=True, exist_ok=True)
     with hold(request.out):
         _check_same(request)
@@ -297,8 +298,7 @@ def _known_players(request: TuneRequest, match: MatchRequest) -> dict[str, dict[
     """Return the players of the first trial as match.json has them, as those of `match`: runs that
     go on learning play all trials with the checkpoints of the first one."""
     for path in sorted(request.out.glob(f"trial-*/{MATCH}")):
-        players = read_match(path.parent)["players"]
-        return dict(zip((match.first, match.second), players, strict=True))
+        return dict(zip((match.first, match.second), match_players(path.parent), strict=True))
     return {}
 
 
