@@ -217,8 +217,19 @@ class TournamentRequest:
     """Go: points per side; likewise."""
     suicide: bool | None = None
     """Go: whether suicide is legal; likewise."""
+    entering_king: bool | None = None
+    """Shogi: whether the 27-point rule holds; likewise."""
+    max_moves: int | None = None
+    """Moves of both sides after which a game ends; likewise."""
+    openings: Path | None = None
+    """Games or lines of moves that pairs of games begin with, as in `azero match`."""
+    opening_moves: int | None = None
+    """Moves to use from each opening; default all."""
     random_plies: int | None = None
-    """Start every pair of games with this number of random legal moves."""
+    """Instead of openings from a file: start every pair of games with this number of random legal
+    moves."""
+    start_positions: Path | None = None
+    """Instead of openings: a file of positions (FEN, SFEN), one per line."""
     temperature_moves: int = 4
     """Moves at the start of a game that a network samples from its visit counts, so that games
     differ."""

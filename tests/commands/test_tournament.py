@@ -63,6 +63,20 @@ def test_all_matches_have_the_rules_of_the_first_network(tmp_path):
         play_tournament(TournamentRequest(players, games=2, komi=3.5, out=tmp_path), QUIET)
 
 
+def test_openings_and_longest_games_are_those_of_a_match(tmp_path):
+    """As `azero match` has them."""
+    script = Path(__file__).parents[1] / "players" / "scripted_go.py"
+    players = tuple(f"{mode}=gtp:{sys.executable} {script} {mode}" for mode in ("pass", "corner"))
+    (tmp_path / "openings.txt").write_text("B2 C3 C1\n")
+    settings = {"size": 3, "openings": tmp_path / "openings.txt", "opening_moves": 2}
+    request = TournamentRequest(players, games=2, max_moves=3, out=tmp_path / "out", **settings)
+    play_tournament(request, QUIET)
+    (path,) = (tmp_path / "out").iterdir()
+    games = read_match_games(path)
+    assert {(game.actions[:2], len(game.actions)) for game in games} == {((4, 2), 3)}
+    assert read_match(path)["command"]["rules"].endswith("at most 3 moves")
+
+
 def test_a_player_that_never_moves_is_left_out(tmp_path, capsys):
     """The others play all their matches; the ratings are theirs."""
     script = Path(__file__).parents[1] / "players" / "scripted_go.py"
