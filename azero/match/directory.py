@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from azero.config import convert
 from azero.data.directory_lock import hold
 from azero.data.rows import RowFile, read_rows, to_plain, write_atomically
 from azero.match.games import MatchGame, MatchSummary, summarise
@@ -27,6 +28,32 @@ COPIES = ("first", "second")
 """Directories of the players' networks, where the match has copies of them."""
 MOST_BYTES = 255
 """Of a file's name (Linux's NAME_MAX)."""
+_COMMAND = {
+    **dict.fromkeys(("games", "temperature_moves"), int),
+    **dict.fromkeys(("rules", "first_side"), str | None),
+    "handicap": int | None,
+    "clock": dict | None,
+}
+_PLAYER = {"name": str, "player": str, "iteration": int | None}
+_SEARCH = {
+    **dict.fromkeys(("visits", "search"), int | str | None),
+    "from_here": str,
+    "iterations": dict,
+    "pb_c_init": float,
+}
+_RESULT = {
+    **dict.fromkeys(("wins", "draws", "losses"), int),
+    "score": float,
+    "interval": tuple[float, float],
+    "failures": dict,
+}
+_BY_COLOUR = {
+    **dict.fromkeys(("as_first_mover", "as_second_mover"), dict),
+    **dict.fromkeys(("different_as_first_mover", "different_as_second_mover"), dict),
+    "repeated_games": int,
+}
+"""Types of what is read of match.json; some versions did not write those of _COMMAND, _SEARCH and
+_BY_COLOUR. Numbers are not negative."""
 
 
 def directory_name(*players: str) -> str:
@@ -70,20 +97,46 @@ def read_match(path: Path) -> dict[str, Any]:
     """Return what match.json says.
 
     Raises:
-      ValueError: it is not there, or holds something else; the file is named.
+      ValueError: it is not there, or holds something else; the file and the place are named.
     """
     file = path / MATCH
     try:
         facts = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"cannot read the match in {path}: {error}") from error
-    if (
-        not isinstance(facts, dict)
-        or not isinstance(facts.get("command"), dict)
-        or not isinstance(facts.get("players"), list)
-    ):
+    players = facts.get("players") if isinstance(facts, dict) else None
+    if not isinstance(players, list) or len(players) != 2:
         raise ValueError(f"{file} does not hold a match")
+    _check_part(file, "command", facts.get("command"), {}, _COMMAND)
+    if result := facts.get("result"):  # there is none without games
+        _check_part(file, "result", result, _RESULT, _BY_COLOUR)
+    for number, player in enumerate(players):
+        _check_part(file, f"players[{number}]", player, _PLAYER, _SEARCH)
     return facts
+
+
+def _check_part(
+    file: Path, place: str, part: Any, needed: dict[str, Any], further: dict[str, Any]
+) -> None:
+    """Check the fields of a part of match.json.
+
+    Raises:
+      ValueError: one is missing, or of another type; it is named.
+    """
+    if not isinstance(part, dict):
+        raise ValueError(f"{file} does not hold a match: {place} is {part!r}")
+    if missing := [name for name in needed if name not in part]:
+        raise ValueError(f"{file}: {place} has no {missing[0]}")
+    for name, hint in (needed | further).items():
+        value, key = part.get(name), f"{place}.{name}"
+        numbers = [*value.values()] if isinstance(value, dict) else value
+        for number in numbers if isinstance(numbers, list) else [numbers]:
+            if isinstance(number, int | float) and not 0 <= number < 2**31:
+                raise ValueError(f"{file}: {key} is {number}")
+            if isinstance(value, dict):
+                convert(number, float | None, key, str(file))
+        if name in part:
+            convert(value, hint, key, str(file))
 
 
 def read_match_result(path: Path) -> dict[str, Any]:
@@ -101,18 +154,39 @@ def read_match_result(path: Path) -> dict[str, Any]:
 
 
 def read_match_games(path: Path) -> list[MatchGame]:
-    """Return the finished games of a match, each number once.
+    """Return the finished games of a match.
 
     Raises:
-      ValueError: a row is damaged; the file is named.
+      ValueError: a row is damaged, or holds no game of this match; the file is named.
     """
-    games = []
+    command = read_match(path)["command"] if (path / MATCH).exists() else {}
+    games: dict[int, MatchGame] = {}
     for number, row in enumerate(read_rows(path / GAMES), start=1):
         try:
-            games.append(MatchGame.from_row(row))
+            game = MatchGame.from_row(row)
+            if game.number in games:
+                raise ValueError(f"holds game {game.number} again")
+            _check_place(game, command)
         except ValueError as error:
             raise ValueError(f"{path / GAMES}, row {number} {error}") from error
-    return list({game.number: game for game in games}.values())
+        games[game.number] = game
+    return list(games.values())
+
+
+def _check_place(game: MatchGame, command: dict[str, Any]) -> None:
+    """Check that a game has the number and the colours of one of the match that `command` says.
+
+    Raises:
+      ValueError: it has not.
+    """
+    last = command.get("games", game.number)
+    if not 1 <= game.number <= last:
+        raise ValueError(f"holds game {game.number}, and {MATCH} a match of {last} games")
+    is_black = game.number % 2 == 1 and not command.get("handicap")
+    if not command.get("first_side") and game.first_is_black != is_black:
+        raise ValueError(
+            f"holds game {game.number} with first_is_black {game.first_is_black}, unlike {MATCH}"
+        )
 
 
 def read_players(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
@@ -161,6 +235,8 @@ class MatchDirectory:
             {**side, "from_here": seen_from(path, side["player"])} for side in players
         ]
         self.games: list[MatchGame] = []
+        self._is_outdated = False
+        """Whether match.json has a result, or fewer games, of before the next game."""
         path.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as holding:
             holding.enter_context(hold(path))
@@ -182,9 +258,8 @@ class MatchDirectory:
                 )
             has_moved = self._follow(facts["players"], there)
             is_longer = there.get("games", 0) < self.command["games"]
-            differences = _differences(
-                there | {"games": self.command["games"]} if is_longer else there, self.command
-            )
+            games = {"games": self.command["games"]} if is_longer else {}
+            differences = _differences(there | games, self.command)
             if differences and self.games:
                 raise ValueError(
                     f"{path} holds another match ({differences}); choose another directory, or "
@@ -192,9 +267,10 @@ class MatchDirectory:
                 )
             if not differences:
                 self.players = facts["players"]
-            if differences or is_longer:
-                self._write({})  # that of all games so far is in their rows
-            elif has_moved:
+            self._is_outdated = is_longer or bool(facts.get("result"))
+            if differences:
+                self._write({})
+            elif has_moved and not is_longer:
                 self._write(facts.get("result", {}))
         elif read_match_games(path):
             raise ValueError(
@@ -221,6 +297,9 @@ class MatchDirectory:
         if record is not None:
             suffix, text = record
             write_atomically(self.path / f"game{game.number:04d}{suffix}", text)
+        if self._is_outdated:
+            self._write({})  # the result of all games so far is in their rows
+            self._is_outdated = False
         self._rows.append(game.row())
         self.games.append(game)
 

@@ -97,6 +97,13 @@ class MatchGame:
             raise ValueError(f"does not hold a game of a match: {error}") from error
         if game.reward not in (-1, 0, 1) or not all(isinstance(number, int) for number in numbers):
             raise ValueError("does not hold the moves and the result of a game")
+        texts = (game.ending, game.failed, game.disagreement, game.start)
+        if (
+            not isinstance(game.first_is_black, bool)
+            or not isinstance(game.opening, int | None)
+            or not all(isinstance(text, str) for text in texts)
+        ):
+            raise ValueError("does not hold the colours, the opening and the ending of a game")
         return game
 
 

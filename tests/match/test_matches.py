@@ -211,9 +211,27 @@ def test_a_match_goes_on_where_it_stopped_and_no_other_may(tmp_path: Path) -> No
         play(request("corner", "pass", 2, out=tmp_path))
 
 
+def test_a_longer_match_that_fails_at_once_is_as_it_was(tmp_path: Path) -> None:
+    run, out = tmp_path / "run", tmp_path / "match"
+    save_last(run, 1)
+    play(MatchRequest(f"checkpoint:{run}?visits=0", "random:tictactoe", 2, out=out))
+    before = (out / "match.json").read_text()
+    save_last(run, 2)
+    shutil.rmtree(out / "first")
+    with pytest.raises(CheckpointError, match="no checkpoint 1"):
+        play(MatchRequest(f"checkpoint:{run}?visits=0", "random:tictactoe", 4, out=out))
+    assert (out / "match.json").read_text() == before
+
+
 @pytest.mark.parametrize(
     ("there", "instead", "problem"),
     [
+        ('"number": 2', '"number": 1', "row 2 holds game 1 again"),
+        ('"number": 2', '"number": 4', "row 2 holds game 4, and match.json a match of 2 games"),
+        ('"number": 2', '"number": -2', "row 2 holds game -2, and match.json a match of"),
+        ('is_black": false', 'is_black": true', "row 2 holds game 2 with first_is_black True"),
+        ('is_black": false', 'is_black": 0', "row 2 does not hold the colours, the opening and"),
+        ('"failed": ""', '"failed": {}', "row 2 does not hold the colours, the opening and"),
         ('"reward": -1.0', '"reward": 7', "row 2 does not hold the moves and the result of a game"),
         ('"reward": -1.0', '"reward": "x"', "row 2 does not hold the moves and the result of"),
         ('"actions": [', '"actions": ["A1", ', "row 2 does not hold the moves and the result of"),
@@ -230,6 +248,45 @@ def test_a_damaged_game_is_named(tmp_path: Path, there: str, instead: str, probl
     with pytest.raises(ValueError, match=problem) as raised:
         read_match_games(tmp_path)
     assert str(raised.value).count(str(file)) == 1
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "problem"),
+    [
+        ("command", [], "command is []"),
+        ("command.games", "4", "command.games is of type int, not '4'"),
+        ("command.games", -4, "command.games is -4"),
+        ("command.clock", 5, "command.clock is of type dict, not 5"),
+        ("command.clock", {"main_time": "x"}, "command.clock is of type float, not 'x'"),
+        ("command.rules", 1, "command.rules is of type str, not 1"),
+        ("players", [{}], "does not hold a match"),
+        ("players.0", "go9", "players[0] is 'go9'"),
+        ("players.1", {"name": "a"}, "players[1] has no player"),
+        ("players.1.iteration", "new", "players[1].iteration is of type int, not 'new'"),
+        ("result", [1], "result is [1]"),
+        ("result", {"wins": 1}, "result has no draws"),
+        ("result.score", float("nan"), "result.score is nan"),
+        ("result.wins", 10**400, "result.wins is 1000"),
+        ("result.interval", [0.5], "result.interval is of type [float, float], not [0.5]"),
+        ("result.as_first_mover", {"wins": "1"}, "result.as_first_mover is of type float, not"),
+        ("result.failures", {"a": -1}, "result.failures is -1"),
+    ],
+)
+def test_what_is_damaged_in_the_file_of_a_match_is_named(
+    tmp_path: Path, place: str, value: Any, problem: str
+) -> None:
+    wanted = request("corner", "pass", 2, out=tmp_path)
+    play(wanted)
+    facts = part = read_match(tmp_path)
+    *parents, name = place.split(".")
+    for parent in parents:
+        part = part[int(parent) if parent.isdecimal() else parent]
+    part[int(name) if name.isdecimal() else name] = value  # type: ignore[index]
+    (tmp_path / "match.json").write_text(json.dumps(facts))
+    for read in (lambda: play(wanted), lambda: rate([tmp_path], {})):
+        with pytest.raises(ValueError, match=re.escape(problem)) as raised:
+            read()
+        assert str(raised.value).count(str(tmp_path / "match.json")) == 1
 
 
 def test_a_stopped_match_counts_the_games_that_are_written(
@@ -316,7 +373,7 @@ def test_a_match_in_which_a_side_never_played_does_not_count_when_it_is_complete
         play(wanted)
     (row,) = read_rows(tmp_path / "games.jsonl")
     with RowFile(tmp_path / "games.jsonl") as file:
-        file.append({**row, "number": 2})
+        file.append({**row, "number": 2, "first_is_black": False})
     with pytest.raises(ValueError, match="no match: crash"):
         play(wanted)
     with pytest.raises(ValueError, match=r"nothing to rate: .*: crash never played a move"):
@@ -960,7 +1017,7 @@ def test_results_are_rated_where_the_games_are_gone(
     (tmp_path / "former" / "match.json").write_text(json.dumps(facts))
     assert read_results([tmp_path / "former"])[0].result.total == Tally(wins=6)
     (tmp_path / "former" / "match.json").write_text(json.dumps({**facts, "result": {"wins": 1}}))
-    with pytest.raises(ValueError, match="does not hold a result by colour"):
+    with pytest.raises(ValueError, match=r"match.json: result has no draws"):
         rate([tmp_path / "former"], {})
 
 

@@ -189,7 +189,9 @@ def test_all_trials_have_the_checkpoints_of_the_first(tmp_path):
         seen.append([known.get(name, {}).get("iteration") for name in names])
         result = script(request, console, known)
         assert request.out is not None
-        sides = [{"player": name, "iteration": place} for place, name in enumerate(names)]
+        sides = [
+            {"name": name, "player": name, "iteration": place} for place, name in enumerate(names)
+        ]
         facts = {"command": {}, "players": sides}
         (request.out / "match.json").write_text(json.dumps(facts))
         return result
@@ -228,8 +230,8 @@ def test_games_lost_by_failures_are_said(tmp_path):
         assert request.out is not None
         failed = (request.second_name, "", request.second_name, request.first_name)
         games = [
-            MatchGame(number, None, True, 1.0, (), 0, "", name)
-            for number, name in enumerate(failed)
+            MatchGame(number, None, number % 2 == 1, 1.0, (), 0, "", name)
+            for number, name in enumerate(failed, start=1)
         ]
         (request.out / "games.jsonl").write_text(
             "".join(json.dumps(game.row()) + "\n" for game in games)
