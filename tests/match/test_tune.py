@@ -154,6 +154,30 @@ def test_a_damaged_file_of_a_tuning_is_named(tmp_path):
             tune(request_in(tmp_path, trials=6), save_posterior, QUIET, scripted())
 
 
+@pytest.mark.parametrize(
+    ("there", "instead", "problem"),
+    [
+        ('"number": 1', '"numbers": 1', "row 2: number is of type int, not None"),
+        ('"number": 1', '"number": 0', "row 2 does not hold another trial of 60 games"),
+        ('"wins": ', '"wins": 1', "row 2 does not hold another trial of 60 games"),
+        ('"draws": 0', '"draws": null', "row 2: draws is of type int, not None"),
+        ('"values": [', '"values": [1, ', r"row 2: values is of type [float], not [1, "),
+        ('"values": [', '"values": [-', "row 2: the values [-"),
+        ('"values": [', '"values": [NaN], "v": [', "row 2: the values [nan]"),
+        ('"failures": {}', '"failures": 3', "row 2: failures is of type dict, not 3"),
+    ],
+)
+def test_a_damaged_trial_is_named(tmp_path, there, instead, problem):
+    request = request_in(tmp_path, trials=2, first_trials=2, confirm_games=0)
+    tune(request, save_posterior, QUIET, scripted())
+    path = tmp_path / "trials.jsonl"
+    first, second = path.read_text().splitlines()
+    assert there in second
+    path.write_text(f"{first}\n{second.replace(there, instead)}\n")
+    with pytest.raises(ValueError, match=re.escape(f"{path}, {problem}")):
+        tune(request, save_posterior, QUIET, scripted())
+
+
 def test_a_tuning_without_a_finished_trial_may_become_another_one(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         tune(request_in(tmp_path, trials=5), save_posterior, QUIET, scripted((1,)))

@@ -38,6 +38,10 @@ class Parameter:
         """Return the place of a setting in [0, 1]."""
         return (self._scale(value) - self._scale(self.low)) / self._length
 
+    def has(self, value: float) -> bool:
+        """Return whether a setting is in the range, but for rounding."""
+        return (value > 0 or not self.is_log) and abs(self.unit(value) - 0.5) < 0.51
+
     @property
     def _length(self) -> float:
         return self._scale(self.high) - self._scale(self.low)

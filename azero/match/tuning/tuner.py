@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from rich.console import Console
 
+from azero.config import convert
 from azero.console.tables import count_of
 from azero.console.terminal import make_console
 from azero.data.directory_lock import hold
@@ -128,7 +129,7 @@ def _check_same(request: TuneRequest) -> None:
                 f"{path} is damaged ({error!r}); choose another directory, or remove that file "
                 "to continue with the settings given here"
             ) from error
-        then = facts.get("from_here", {})
+        then = convert(facts.get("from_here", {}), dict, "from_here", str(path))
         moved = [name for name, text in _from_here(request).items() if then.get(name) == text]
         names = [name for name in here if here[name] != there.get(name) and name not in moved]
         if names and read_rows(request.out / TRIALS):
@@ -165,7 +166,7 @@ class _Trials:
     ) -> None:
         self._request, self._space, self._console, self._play = request, space, console, play
         self._path = request.out / TRIALS
-        self.rows = {row["number"]: row for row in read_rows(self._path)}
+        self.rows = _read_trials(self._path, space, request.games)
 
     def observations(self, before: int) -> list[Observation]:
         """Return the results of the trials with numbers below `before`."""
@@ -268,6 +269,31 @@ class _Trials:
             f"{elo:+.0f} Elo (+- {deviation:.0f})"
         )
         return "; ".join([result, *failure_notes(_failures(row))])
+
+
+def _read_trials(path: Path, space: Sequence[Parameter], games: int) -> dict[int, Row]:
+    """Return the finished trials by number.
+
+    Raises:
+      ValueError: a row is damaged, or holds no trial of these parameters; it is named.
+    """
+    rows: dict[int, Row] = {}
+    hints = {
+        **dict.fromkeys(("number", "wins", "draws", "losses"), int),
+        "values": tuple[(float,) * len(space)],  # type: ignore[misc]
+        "failures": dict,
+    }
+    for place, row in enumerate(read_rows(path), start=1):
+        source = f"{path}, row {place}"
+        for name, hint in hints.items():
+            convert({"failures": {}, **row}.get(name), hint, name, source)
+        number, counts = row["number"], [row[name] for name in ("wins", "draws", "losses")]
+        if number < 0 or number in rows or min(counts) < 0 or sum(counts) != games:
+            raise ValueError(f"{source} does not hold another trial of {games} games")
+        if not all(map(Parameter.has, space, row["values"])):
+            raise ValueError(f"{source}: the values {row['values']} are not in the ranges")
+        rows[number] = row
+    return rows
 
 
 def _tally(row: Row) -> Tally:
