@@ -16,9 +16,11 @@ def test_all_matches_are_of_one_checkpoint(tmp_path: Path, monkeypatch: pytest.M
 
     def play(request: MatchRequest, known: dict[str, Any]) -> None:
         newest[0] += 1
+        texts = (request.first, request.second)
+        found = [known.get(text, {"iteration": newest[0]})["iteration"] for text in texts]
         sides = [
-            {"player": text, "iteration": known.get(text, {"iteration": newest[0]})["iteration"]}
-            for text in (request.first, request.second)
+            {"name": text, "player": text, "iteration": iteration}
+            for text, iteration in zip(texts, found, strict=True)
         ]
         assert request.out is not None
         request.out.mkdir(parents=True, exist_ok=True)

@@ -178,7 +178,9 @@ def test_shards_that_a_run_deletes_meanwhile_are_left_out(tmp_path: Path) -> Non
 
 
 def test_records_of_a_match_as_one_file(tmp_path: Path) -> None:
-    (tmp_path / "match.json").write_text(json.dumps({"command": {}, "players": []}))
+    player = {"name": "a", "player": "go5", "iteration": None}
+    facts = {"command": {}, "players": [player, player]}
+    (tmp_path / "match.json").write_text(json.dumps(facts))
     with pytest.raises(ValueError, match=r"no games in a format of other programs: \.sgf of go, "):
         export_games(tmp_path, tmp_path / "all.sgf")
     for number in (10_000, 1_001):

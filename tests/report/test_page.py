@@ -209,7 +209,8 @@ def test_missing_and_damaged_files_are_named(tmp_path: Path) -> None:
 def play_match(directory: Path, first: str, second: str, rewards: list[float]) -> None:
     """Store a match with a program, whose name is that of the second player."""
     command = {"games": len(rewards), "first_side": None}
-    players = [{"name": first, "player": f"{first}?visits=8"}, {"name": second, "player": "gtp:x"}]
+    named = {first: f"{first}?visits=8", second: "gtp:x"}
+    players = [{"name": name, "player": text, "iteration": None} for name, text in named.items()]
     match = MatchDirectory(directory, command, players)
     for number, reward in enumerate(rewards, start=1):
         match.add(MatchGame(number, None, number % 2 == 1, reward, (number,), 0, "resign"), None)
