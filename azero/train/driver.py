@@ -32,7 +32,7 @@ from azero.report.metrics import MetricsWriter
 from azero.report.page import write_report
 from azero.report.weights_and_biases import WandbRun
 from azero.settings import Config
-from azero.train.events import Phase, Trained
+from azero.train.events import Phase
 from azero.train.going_back import explain_divergence, go_back
 from azero.train.hosts import check_shared, describe_devices, hold_workdir, note
 from azero.train.resolving import agree_on_settings, resolve_settings
@@ -190,8 +190,8 @@ def _run_iteration(
                     phase.close()
                     shown = f"{text} (compiling at first)" if is_first else text
                     phase.enter_context(progress.working(shown))
-                case Trained(metrics=losses):
-                    row |= losses
+                case dict():
+                    row |= event
                 case _:
                     row |= stage.report(event, metrics, progress)
     counts = {"iteration": state.iteration, "steps": int(state.train.step)}

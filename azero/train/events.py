@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from azero import mesh as mesh_lib
+from azero.data.rows import Row
 from azero.evaluate.accuracy import Accuracy
 from azero.evaluate.joseki import count_openings
 from azero.games.go.rules import Go
@@ -25,25 +26,6 @@ class Phase:
     """The loop's next activity."""
 
     text: str
-
-
-@dataclass(frozen=True)
-class Played:
-    """A dispatch of self-play has come back from the devices."""
-
-    positions: int
-    games: int
-    """Games that ended in it."""
-
-
-@dataclass(frozen=True)
-class Trained:
-    """The learner's steps of one iteration are done."""
-
-    steps: int
-    metrics: dict[str, float]
-    """Means over the steps: loss, policy_loss, value_loss, entropies, accuracy, gradient norm; the
-    last learning rate."""
 
 
 @dataclass(frozen=True)
@@ -105,50 +87,6 @@ class IterationDone:
     warnings: list[str]
     board_size: int | None = None
     """Of self-play, where it was another than the run's own (`GoConfig.selfplay_sizes`)."""
-
-
-@dataclass(frozen=True)
-class Validated:
-    """The accuracy of the current network on held-out positions."""
-
-    accuracy: Accuracy
-
-
-@dataclass(frozen=True)
-class LearnedFromRecords:
-    """One iteration of learning from records is complete; the state may be saved now."""
-
-    iteration: int
-    """Iterations done in all."""
-    steps: int
-    samples: int
-    """Total positions the learner has seen, counting repeats."""
-    games: int
-    """Games that positions are sampled from."""
-    seconds: float
-    wait_seconds: float
-    """Time the learner waited for batches."""
-
-
-@dataclass(frozen=True)
-class PolicyImproved:
-    """One mini-batch of games against an earlier self has been played and learned from; the state
-    may be saved now."""
-
-    iteration: int
-    """Iterations done in all."""
-    opponent_iteration: int
-    """Iteration at which the opponent joined the pool; 0 is the initial policy."""
-    pool: int
-    """Policies in the pool."""
-    result: MatchResult
-    """Score of the learning policy."""
-    moves: int
-    """Its moves in these games."""
-    mean_length: float
-    """Moves of both sides in a game."""
-    play_seconds: float
-    learn_seconds: float
 
 
 @dataclass
@@ -235,6 +173,6 @@ def _sample_games(games: Games, count: int) -> list[SampleGame]:
     return samples
 
 
-Event = Phase | Played | Trained | Evaluated | MatchSkipped | Validated | IterationDone
-SupervisedEvent = Phase | Trained | Validated | LearnedFromRecords
-ReinforceEvent = Phase | Trained | PolicyImproved
+Event = Phase | Row | Accuracy | Evaluated | MatchSkipped | IterationDone
+"""A row is metrics as they are written, such as those of the learner's steps; an accuracy is the
+current network's on held-out positions."""

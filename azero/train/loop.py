@@ -54,10 +54,7 @@ from azero.train.events import (
     IterationDone,
     MatchSkipped,
     Phase,
-    Played,
     SelfplayTally,
-    Trained,
-    Validated,
 )
 from azero.train.programs import PLAY, START, Programs, iteration_key
 from azero.types import Array, PyTree
@@ -304,13 +301,13 @@ class Loop:
                 following = start(dispatch)
             games = state.assembler.add(to_host(chunk), state.player_iteration)
             check_length(self.game, state.assembler.longest)
-            yield self.add_games(state, tally, games, positions)
+            self.add_games(state, tally, games, positions)
         state.carry = state.carry._replace(kept=None)
         tally.add_other_hosts()
 
     def add_games(
         self, state: RunState, tally: SelfplayTally, games: Games, positions: int
-    ) -> Played:
+    ) -> None:
         """Add finished games to the replay, the calibration and the tally; `positions` were played
         for them.
 
@@ -323,7 +320,6 @@ class Loop:
         tally.add(games, positions, state.iteration)
         if isinstance(self.game, Go):
             tally.add_openings(games, self.game)
-        return Played(positions=positions, games=len(games.length))
 
     def learn(self, state: RunState, steps: int) -> Generator[Event, None, float]:
         """Take `steps` learning steps; return the seconds spent waiting for data."""
@@ -338,7 +334,7 @@ class Loop:
                 )
                 collected.add(metrics)
             wait = batches.waited_s
-        yield Trained(steps=steps, metrics=collected.means())
+        yield collected.means()
         return wait
 
     def _batches(self, state: RunState, steps: int) -> Stream[tuple[Loop, Samples]]:
@@ -395,7 +391,7 @@ class Loop:
         if self._held_out is not None and config.evaluation.is_due(number, config.run.iterations):
             yield Phase("predicting recorded games")
             params = self.programs.fold(state.train.variables)
-            yield Validated(summarise(self._held_out.predict(params)))
+            yield summarise(self._held_out.predict(params))
 
     def match_is_due(self, state: RunState) -> bool:
         """Return whether this iteration ends with a match; the first never does, because nothing

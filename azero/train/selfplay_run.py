@@ -15,6 +15,7 @@ from azero.console.progress import Progress
 from azero.console.tables import count_of, format_bytes, format_duration
 from azero.data import run_files as files
 from azero.data.rows import Row
+from azero.evaluate.accuracy import Accuracy
 from azero.games.go.rules import Go
 from azero.match.arena import evaluation_row
 from azero.report.metrics import MetricsWriter
@@ -22,15 +23,7 @@ from azero.report.pieces import start_of
 from azero.settings import Config
 from azero.train.boards import on_other_boards
 from azero.train.estimate import LIFETIME_SECONDS, estimate, mean_simulations
-from azero.train.events import (
-    Evaluated,
-    Event,
-    IterationDone,
-    MatchSkipped,
-    Played,
-    SampleGame,
-    Validated,
-)
+from azero.train.events import Evaluated, Event, IterationDone, MatchSkipped, SampleGame
 from azero.train.hosts import note
 from azero.train.loop import Loop, RunState
 from azero.train.saving import keep_first_network, restore_selfplay, save_selfplay
@@ -146,8 +139,8 @@ def _report(loop: Loop, event: Event, metrics: MetricsWriter, progress: Progress
         case MatchSkipped(iteration, opponent, reason):
             metrics.event("match skipped", iteration, opponent_iteration=opponent, reason=reason)
             progress.note(f"iteration {iteration} does not play iteration {opponent}: {reason}")
-        case Validated(accuracy):
-            return report_accuracy(accuracy, progress)
+        case Accuracy():
+            return report_accuracy(event, progress)
         case IterationDone():
             if event.tally.samples:
                 played = loop if event.board_size is None else loop.others[event.board_size]
@@ -156,8 +149,6 @@ def _report(loop: Loop, event: Event, metrics: MetricsWriter, progress: Progress
             for warning in event.warnings:
                 note(warning, progress.note)
             return _row(loop.config, event)
-        case Played():
-            pass
     return {}
 
 

@@ -28,8 +28,8 @@ class State(Protocol):
 
 S = TypeVar("S", bound=State)
 Iterate = Callable[[S], Iterator[Any]]
-"""Runs one iteration on a state, in place: a generator of events, after which the state may be
-saved."""
+"""Runs one iteration on a state, in place: a generator of events (`azero.train.events`), after
+which the state may be saved."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class Stage(Generic[S]):
     """Starts writing a state in the background."""
     open: Callable[[S, StopRequest], AbstractContextManager[Iterate[S]]]
     """Acquires what iterations need, and releases it when the run ends."""
-    report: Callable[[Any, MetricsWriter, Progress], Row]
-    """Returns the metrics that a stage-specific event adds to the iteration's row."""
     count: Callable[[S], str]
     """Returns what has been done so far, such as "12 games, 30 steps"."""
+    report: Callable[[Any, MetricsWriter, Progress], Row] = lambda event, metrics, progress: Row()
+    """Returns the metrics that an event of this stage's own adds to the iteration's row."""
     announcement: Text | None = None
     """Lines printed once the run is prepared."""
     is_risky: Callable[[S], bool] = lambda state: False

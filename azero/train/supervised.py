@@ -22,7 +22,7 @@ from azero.evaluate.accuracy import HeldOut, summarise
 from azero.learn.learner import TrainState, make_learner, place_samples
 from azero.learn.metrics import StepMetrics
 from azero.settings import Config
-from azero.train.events import LearnedFromRecords, Phase, SupervisedEvent, Trained, Validated
+from azero.train.events import Event, Phase
 
 
 @dataclass
@@ -87,14 +87,14 @@ class Supervised:
         learner = self.learner.init(jax.random.key(self.config.run.seed))
         return SupervisedState(learner, games=self.replay.count_games())
 
-    def iterate(self, state: SupervisedState) -> Iterator[SupervisedEvent]:
-        """Run one iteration on `state`, in place. The state is whole, and may be saved, when
-        `LearnedFromRecords` has come."""
+    def iterate(self, state: SupervisedState) -> Iterator[Event]:
+        """Run one iteration on `state`, in place; the state may be saved at its end."""
         started, batch = time.monotonic(), self.config.learner.batch_size
         # that of a checkpoint of a former version is not known
         before = state.positions or int(state.train.step) * batch
         wait = yield from self._learn(state)
-        state.positions = before + self.config.learner.steps_per_iteration * batch
+        learned = self.config.learner.steps_per_iteration * batch
+        state.positions = before + learned
         seconds = time.monotonic() - started
         state.iteration += 1
         if self._held_out is not None and self.config.evaluation.is_due(
@@ -102,17 +102,17 @@ class Supervised:
         ):
             yield Phase("predicting games of the validation split")
             params = self.fold(state.train.variables)
-            yield Validated(summarise(self._held_out.predict(params)))
-        yield LearnedFromRecords(
-            state.iteration,
-            int(state.train.step),
-            state.positions,
-            self.replay.count_games(),
-            seconds,
-            wait,
-        )
+            yield summarise(self._held_out.predict(params))
+        yield {
+            "games": self.replay.count_games(),
+            "positions": state.positions,
+            "learn_seconds": seconds,
+            "wait_seconds": wait,
+            "positions_per_second": learned / seconds,
+        }
 
-    def _learn(self, state: SupervisedState) -> Generator[SupervisedEvent, None, float]:
+    def _learn(self, state: SupervisedState) -> Generator[Event, None, float]:
+        """Take the learning steps of an iteration; return the seconds spent waiting for data."""
         config = self.config.learner
         yield Phase("learning")
         first = int(state.train.step)
@@ -130,5 +130,5 @@ class Supervised:
                 )
                 collected.add(metrics)
             wait = batches.waited_s
-        yield Trained(config.steps_per_iteration, collected.means())
+        yield collected.means()
         return wait

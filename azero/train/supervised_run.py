@@ -9,13 +9,9 @@ from rich.text import Text
 
 from azero import mesh as mesh_lib
 from azero.checkpoint import Checkpointer
-from azero.console.progress import Progress
 from azero.console.tables import count_of
 from azero.data.records.dataset import Dataset
-from azero.data.rows import Row
-from azero.report.metrics import MetricsWriter
 from azero.settings import Config
-from azero.train.events import LearnedFromRecords, SupervisedEvent, Validated
 from azero.train.saving import keep_first_network, restore_learner, save_learner, with_first_network
 from azero.train.stage import Stage, report_accuracy
 from azero.train.supervised import COUNTS, Supervised, SupervisedState
@@ -61,30 +57,12 @@ def make_supervised_stage(
         restore=restore,
         save=partial(save_learner, games=games, counts=COUNTS),
         open=lambda state, stop: contextlib.nullcontext(loop.iterate),
-        report=partial(_report, config),
+        report=lambda accuracy, metrics, progress: report_accuracy(
+            accuracy, progress, predicts_moves=config.network.name != "value2016"
+        ),
         count=lambda state: count_of(int(state.train.step), "step"),
         announcement=Text(
             f"{count_of(games, 'game')}, {count_of(positions, 'position')} to learn from"
         ),
         exports_network=True,
     )
-
-
-def _report(
-    config: Config, event: SupervisedEvent, metrics: MetricsWriter, progress: Progress
-) -> Row:
-    """Return an event's part of the iteration's row of metrics."""
-    predicts_moves = config.network.name != "value2016"
-    match event:
-        case Validated(accuracy):
-            return report_accuracy(accuracy, progress, predicts_moves)
-        case LearnedFromRecords():
-            learned = config.learner.steps_per_iteration * config.learner.batch_size
-            return {
-                "games": event.games,
-                "positions": event.samples,
-                "learn_seconds": event.seconds,
-                "wait_seconds": event.wait_seconds,
-                "positions_per_second": learned / event.seconds,
-            }
-    raise TypeError(f"unknown event {event}")

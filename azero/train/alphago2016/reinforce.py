@@ -11,7 +11,7 @@ function of (seed, iteration), so a run that is continued repeats what an unbrok
 
 import functools
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -35,7 +35,7 @@ from azero.selfplay.policy_games import Trace, make_tracer
 from azero.selfplay.targets import words_of
 from azero.selfplay.trajectory import HostArray
 from azero.settings import Config
-from azero.train.events import Phase, PolicyImproved, ReinforceEvent, Trained
+from azero.train.events import Event, Phase
 from azero.types import Array, PyTree
 
 # Streams of an iteration's random numbers.
@@ -153,9 +153,8 @@ class Reinforce:
         train = self.learner.init(jax.random.key(self.config.run.seed))
         return ReinforceState(train.starting_with(self._start, self.mesh), [self._start])
 
-    def iterate(self, state: ReinforceState) -> Iterator[ReinforceEvent]:
-        """Run one iteration on `state`, in place. The state is whole, and may be saved, when
-        `PolicyImproved` has come."""
+    def iterate(self, state: ReinforceState) -> Iterator[Event]:
+        """Run one iteration on `state`, in place; the state may be saved at its end."""
         started = time.monotonic()
         yield Phase("games against earlier policies")
         random = np.random.default_rng([self.config.run.seed, state.iteration, _OPPONENT])
@@ -172,20 +171,20 @@ class Reinforce:
         state.iteration += 1
         if state.iteration % self._pool_every == 0:
             state.pool.append(jax.device_get(state.train.variables))
-        yield PolicyImproved(
-            iteration=state.iteration,
-            opponent_iteration=opponent * self._pool_every,
-            pool=len(state.pool),
-            result=games.result,
-            moves=len(moves.allowed),
-            mean_length=float(games.lengths.mean()),
-            play_seconds=played - started,
-            learn_seconds=time.monotonic() - played,
-        )
+        now, score = time.monotonic(), games.result.total.score
+        yield {
+            "games": state.iteration * self.config.selfplay.num_games,
+            "score": score,
+            "score_against_the_first": score if opponent == 0 else None,
+            "opponent": opponent * self._pool_every,
+            "pool": len(state.pool),
+            "game_length": float(games.lengths.mean()),
+            "selfplay_seconds": played - started,
+            "learn_seconds": now - played,
+            "positions_per_second": len(moves.allowed) / (now - started),
+        }
 
-    def _learn(
-        self, state: ReinforceState, moves: OwnMoves
-    ) -> Generator[ReinforceEvent, None, None]:
+    def _learn(self, state: ReinforceState, moves: OwnMoves) -> Iterator[Event]:
         """Take one step with the gradients of all moves, `learner.batch_size` at a time."""
         yield Phase("learning")
         size, total = self.config.learner.batch_size, len(moves.allowed)
@@ -204,7 +203,7 @@ class Reinforce:
             gradients, metrics = self.learner.add_gradients(state.train, gradients, batch, share)
             collected.add(metrics)
         state.train = self.learner.update(state.train, gradients)
-        yield Trained(1, collected.means())
+        yield collected.means()
 
     def batch(self, samples: Samples, allowed: HostArray) -> Batch:
         """Return the batch of the learner; its `value` is the result minus the baseline."""

@@ -14,13 +14,9 @@ import jax.numpy as jnp
 from azero import mesh as mesh_lib
 from azero.checkpoint import Checkpointer, load_variables
 from azero.checkpoint.exported import write_exported
-from azero.console.progress import Progress
-from azero.data.rows import Row
 from azero.data.sample import Samples
-from azero.report.metrics import MetricsWriter
 from azero.settings import Config
 from azero.train.alphago2016.reinforce import Baseline, Reinforce, ReinforceState
-from azero.train.events import PolicyImproved
 from azero.train.saving import restore_learner, save_learner
 from azero.train.stage import Stage
 from azero.types import Array, PyTree
@@ -81,7 +77,6 @@ def make_reinforce_stage(
         restore=restore,
         save=save,
         open=lambda state, stop: contextlib.nullcontext(loop.iterate),
-        report=partial(_report, config),
         count=lambda state: f"{int(state.train.step):,} steps",
         exports_network=True,
     )
@@ -89,25 +84,6 @@ def make_reinforce_stage(
 
 def _member(workdir: Path, iteration: int) -> Path:
     return workdir / POOL / f"{iteration:06d}"
-
-
-def _report(
-    config: Config, event: PolicyImproved, metrics: MetricsWriter, progress: Progress
-) -> Row:
-    """Return an iteration's row of metrics."""
-    score = event.result.total.score
-    seconds = event.play_seconds + event.learn_seconds
-    return {
-        "games": event.iteration * config.selfplay.num_games,
-        "score": score,
-        "score_against_the_first": score if event.opponent_iteration == 0 else None,
-        "opponent": event.opponent_iteration,
-        "pool": event.pool,
-        "game_length": event.mean_length,
-        "selfplay_seconds": event.play_seconds,
-        "learn_seconds": event.learn_seconds,
-        "positions_per_second": event.moves / seconds,
-    }
 
 
 def _load_baseline(directory: Path) -> Baseline:

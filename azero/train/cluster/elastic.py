@@ -180,7 +180,7 @@ class Elastic:
             if games is not None:
                 games = games._replace(number=state.assembler.take_numbers(len(games.length)))
                 self._surplus += len(games.action)
-                yield self._loop.add_games(state, tally, games, len(games.action))
+                self._loop.add_games(state, tally, games, len(games.action))
         state.games += tally.games
         state.positions += tally.positions
         new_positions = min(self._surplus, self._quota)

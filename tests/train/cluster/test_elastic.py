@@ -23,7 +23,7 @@ from azero.selfplay.trajectory import Games
 from azero.settings import Config
 from azero.train.cluster.elastic import Elastic, Worker
 from azero.train.estimate import positions_per_iteration
-from azero.train.events import Evaluated, Event, IterationDone, MatchSkipped, Trained
+from azero.train.events import Evaluated, Event, IterationDone, MatchSkipped
 from azero.train.loop import Loop, RunState
 from azero.train.main import main
 from azero.train.selfplay_run import WorkerBackend
@@ -107,9 +107,10 @@ def test_the_pace_is_that_of_the_one_program(loop, workers, tmp_path):
     pool = LocalWorkerPool(workers)
     events = iterations(Elastic(loop, pool, never), state, 5)
     done = [event for event in events if isinstance(event, IterationDone)]
-    assert [event.steps for event in events if isinstance(event, Trained)] == [
-        config.learner.steps_per_iteration
-    ] * 5
+    assert [event.steps for event in done] == [
+        number * config.learner.steps_per_iteration for number in range(1, 6)
+    ]
+    assert sum(isinstance(event, dict) and "loss" in event for event in events) == 5
     assert int(state.train.step) == 5 * config.learner.steps_per_iteration
     # Never ahead of self-play, and behind it by less than what came last (all slots' games may end
     # at once).
