@@ -103,8 +103,6 @@ def make_second_pass(context: StageContext) -> Outcome:
     """Repeat reinforcement learning from the start with the value network as baseline (AG16: the
     second pass)."""
     outcome = reinforce_in(context, "second-pass", context.directory("value"))
-    if outcome.status:
-        return outcome
     rows = [
         claim(f"second pass against {name}", format_score(raw_match(context, "second-pass", stage)))
         for name, stage in (("SL", "policy"), ("the first", "reinforce"))
@@ -202,17 +200,13 @@ def compare_overfitting(context: StageContext) -> Outcome:
     """Train value networks on all positions of their games, of self-play and of records, and
     evaluate them on games that they have not seen."""
     made = make_positions(context, "value-data-all", "all")
-    if made.status:
-        return made
     rows = _value_errors(context, "one position", "value", context.directory("value-data"))
     for name, data in (
         ("all positions of self-play", context.directory("value-data-all")),
         ("all positions of records", context.data()),
     ):
         stage = f"overfitting/{name.rsplit(' ', 1)[-1]}"
-        outcome = context.learn(stage, stage_config(context.settings, "value"), data)
-        if outcome.status:
-            return outcome
+        context.learn(stage, stage_config(context.settings, "value"), data)
         rows += _value_errors(context, name, stage, data)
         if data != context.data():
             network, singles = context.directory(stage), context.directory("value-data")
@@ -247,9 +241,7 @@ def compare(kind: str, context: StageContext) -> Outcome:
     lines = []
     for number, (stage, config) in compared(context, kind).items():
         if stage != "policy":
-            outcome = context.learn(stage, config, context.data())
-            if outcome.status:
-                return outcome
+            context.learn(stage, config, context.data())
         lines.append(
             _accuracy(context, f"{number} {kind}", context.directory(stage), rows, position)
         )

@@ -141,11 +141,10 @@ def run(
         files.write_config(workdir, settings)
         files.write_run(workdir, experiment.name, settings)
         for name in names:
-            status = _run_stage(context, name, console)
-            if status:
+            if not _run_stage(context, name, console):
                 text = f"stopped in stage {name}; the same command continues"
                 console.print(text, style="yellow")
-                return status
+                return EXIT_INTERRUPTED
     console.print(f"report: {write_stages_report(workdir)}")
     if (workdir / "policy").is_dir():
         console.print(f'player: "apv:{workdir}"', highlight=False)
@@ -184,34 +183,33 @@ def _newer(context: StageContext, name: str) -> str:
     return f" {', '.join(newer)} went on; docs/alphago2016.md says how to repeat a stage"
 
 
-def _run_stage(context: StageContext, name: str, console: Console) -> int:
-    """Run one stage, unless it is done, and store its outcome."""
+def _run_stage(context: StageContext, name: str, console: Console) -> bool:
+    """Run one stage, unless it is done, and store its outcome; return whether it came to its
+    end."""
     facts = _settings_of(context.settings, name)
     if _is_done(context, name):
         console.print(Text.assemble((name, "bold"), ": done before", _newer(context, name)))
-        return 0
+        return True
     console.print(Text.assemble("\n", (name, "bold"), f"  {STAGES[name].title}"))
     before = read_stages(context.workdir).get(name)
     if before is not None:
         _store(context.workdir, name, {**before, "settings": None})
-    started = time.monotonic()
+    started = time.monotonic() - (before or {}).get("seconds", 0.0)
     try:
         outcome = (BUILDERS | MEASURES)[name](context)
     except KeyboardInterrupt as stop:
-        console.print(str(stop))
-        outcome = Outcome(EXIT_INTERRUPTED)
-    seconds = time.monotonic() - started + (before or {}).get("seconds", 0.0)
-    if outcome.status:
-        stopped = before or _entry(name, outcome)
-        _store(context.workdir, name, {**stopped, "settings": None, "seconds": seconds})
-        return outcome.status
-    finished = {**_entry(name, outcome), "settings": facts, "seconds": seconds}
-    _store(context.workdir, name, finished)
+        if str(stop):
+            console.print(str(stop))
+        entry = {**(before or _entry(name, Outcome())), "settings": None}
+        _store(context.workdir, name, {**entry, "seconds": time.monotonic() - started})
+        return False
+    entry = {**_entry(name, outcome), "settings": facts}
+    _store(context.workdir, name, {**entry, "seconds": time.monotonic() - started})
     if outcome.rows:
         columns = ("what", "paper", "ours")
         console.print(make_table(STAGES[name].title, columns, outcome.rows))
     write_stages_report(context.workdir)
-    return 0
+    return True
 
 
 def _done(workdir: Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from rich.console import Console
@@ -24,7 +24,6 @@ from azero.data.records.importing import run_import
 from azero.data.records.requests import ImportRequest
 from azero.data.rows import read_rows, write_atomically
 from azero.data.run_files import METRICS, read_json
-from azero.distributed import EXIT_INTERRUPTED
 from azero.report.paper import Comparison, claim
 from azero.report.plots import Chart
 from azero.selfplay.trajectory import select_games
@@ -33,6 +32,7 @@ from azero.train.alphago2016.config import AlphaGoConfig, ValueDataConfig, stage
 from azero.train.alphago2016.reinforce_run import make_reinforce_stage
 from azero.train.alphago2016.value_games import MadeShard, SelfPlayer, ValueGames
 from azero.train.driver import run_stage
+from azero.train.stage import MakeStage
 from azero.train.stopping import stop_on_signals
 from azero.train.supervised_run import make_supervised_stage
 
@@ -48,8 +48,6 @@ _SPLIT_EVERY = 20
 class Outcome:
     """The outcome of a stage."""
 
-    status: int = 0
-    """Exit status; not 0 if it was interrupted."""
     rows: Sequence[Comparison] = ()
     """The paper's figures and ours."""
     notes: Sequence[str] = ()
@@ -88,12 +86,18 @@ class StageContext:
             check_split(Dataset.open(self.records), split)
         return self.records
 
-    def learn(self, stage: str, config: Config, data: Path) -> Outcome:
-        """Train a network on a data set, in the directory of a stage."""
-        make_stage = functools.partial(make_supervised_stage, data)
-        return Outcome(
-            run_stage(self.name, config, self.directory(stage), make_stage, self.console)
-        )
+    def learn(self, stage: str, config: Config, data: Path) -> None:
+        """Train a network on a data set, in the directory of a stage; errors as of `run`."""
+        self.run(stage, config, functools.partial(make_supervised_stage, data))
+
+    def run(self, stage: str, config: Config, make_stage: MakeStage[Any]) -> None:
+        """Start or continue a run in the directory of a stage.
+
+        Raises:
+          KeyboardInterrupt: it was stopped before its end.
+        """
+        if run_stage(self.name, config, self.directory(stage), make_stage, self.console):
+            raise KeyboardInterrupt
 
 
 def check_split(data: Dataset, split: str) -> None:
@@ -138,12 +142,10 @@ def _last(directory: Path, key: str) -> float | None:
 
 def _learn_moves(stage: str) -> Callable[[StageContext], Outcome]:
     def build(context: StageContext) -> Outcome:
-        outcome = context.learn(stage, stage_config(context.settings, stage), context.data())
-        if outcome.status:
-            return outcome
+        context.learn(stage, stage_config(context.settings, stage), context.data())
         top1 = _last(context.directory(stage), "top1")
         ours = "not measured" if top1 is None else f"{100 * top1:.1f}% of held-out moves"
-        return dataclasses.replace(outcome, rows=[claim(f"{stage} accuracy", ours)])
+        return Outcome([claim(f"{stage} accuracy", ours)])
 
     return build
 
@@ -154,16 +156,16 @@ def reinforce_in(
     """Improve the policy, by games against earlier policies, in the directory of a stage; `value`
     is the directory of the value network that is the baseline, None is a baseline of 0."""
     config, settings = stage_config(context.settings, "reinforce"), context.settings.reinforce
-    directory, seed = context.directory(stage), stage_seed(context.settings.seed, stage)
+    seed = stage_seed(context.settings.seed, stage)
     config = dataclasses.replace(config, run=dataclasses.replace(config.run, seed=seed))
     make_stage = functools.partial(
         make_reinforce_stage, context.directory("policy"), settings.pool_every, value
     )
-    status = run_stage(context.name, config, directory, make_stage, context.console)
-    score = _last(directory, "score")
+    context.run(stage, config, make_stage)
+    score = _last(context.directory(stage), "score")
     games = f"{settings.iterations:,} mini-batches of {settings.num_games} games"
     last = f"score of the last mini-batch against its opponent: {100 * (score or 0):.0f}%"
-    return Outcome(status, [claim("reinforce size", games)], [] if score is None else [last])
+    return Outcome([claim("reinforce size", games)], [] if score is None else [last])
 
 
 def make_positions(
@@ -204,11 +206,10 @@ def make_positions(
             positions = _positions_in(dataset)
             progress.update({"iteration": min(positions, total), "games": played})
             if stop.is_set:
-                return Outcome(EXIT_INTERRUPTED)
+                raise KeyboardInterrupt
     games = sum(shard.games for split in SPLITS for shard in dataset.shards(split))
-    return Outcome(
-        rows=[claim(stage, f"{format_count(positions)} positions of {format_count(games)} games")]
-    )
+    size = f"{format_count(positions)} positions of {format_count(games)} games"
+    return Outcome([claim(stage, size)])
 
 
 def _note_settings(
@@ -253,11 +254,9 @@ def _keep(dataset: Dataset, made: MadeShard) -> None:
 def build_value(context: StageContext) -> Outcome:
     """Learn the results of the positions."""
     config, data = stage_config(context.settings, "value"), context.directory("value-data")
-    outcome = context.learn("value", config, data)
+    context.learn("value", config, data)
     error = _last(context.directory("value"), "held_out_value_error")
-    if outcome.status or error is None:
-        return outcome
-    return dataclasses.replace(outcome, rows=[claim("value error", f"{error:.3f} held out")])
+    return Outcome([] if error is None else [claim("value error", f"{error:.3f} held out")])
 
 
 BUILDERS: dict[str, Callable[[StageContext], Outcome]] = {

@@ -186,7 +186,7 @@ def pretended(monkeypatch):
         def build(context: StageContext) -> Outcome:
             ran.append(name)
             if name in interrupted:
-                return Outcome(EXIT_INTERRUPTED)
+                raise KeyboardInterrupt
             place = context.workdir / alphago.PLACES.get(name, name)
             place.mkdir(parents=True, exist_ok=True)
             return Outcome(
@@ -360,9 +360,7 @@ def test_a_comparison_takes_the_policy_only_of_the_same_settings(monkeypatch, tm
         alphago_measures, "_accuracy", lambda _, name, place, *rest: claim(name, place.name)
     )
     learned = []
-    monkeypatch.setattr(
-        StageContext, "learn", lambda _, stage, *rest: learned.append(stage) or Outcome()
-    )
+    monkeypatch.setattr(StageContext, "learn", lambda _, stage, *rest: learned.append(stage))
     tiny = TINY.config
     for settings, expected in (
         (tiny, []),
