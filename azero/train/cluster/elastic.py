@@ -2,8 +2,8 @@
 methods, 'Self-play training pipeline').
 
 Workers play and send whole games; the learner adds them to the run's replay, learns, and sends its
-player to the workers; a worker plays the matches while the learner learns. A `WorkerPool` carries
-games, players and results between them: Ray's is in `azero.train.cluster.workers`.
+player to the workers; a worker plays the matches while the learner learns. A
+`azero.train.cluster.workers.WorkerPool` carries games, players and results between them.
 
 An iteration has the same number of new positions, and then of steps, as in a single process. So how
 often a position is learned from does not depend on the number and speed of the workers; only the
@@ -15,7 +15,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Generator, Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -36,43 +36,12 @@ from azero.train.loop import Challenge, Loop, RunState
 from azero.train.programs import WORKER, Programs
 from azero.types import PyTree
 
+if TYPE_CHECKING:
+    from azero.train.cluster.workers import WorkerPool
+
 PATIENCE_SECONDS = 1.0
 """Time the learner waits for games before it checks whether to stop and reports the number of
 workers."""
-
-
-class WorkerPool(Protocol):
-    """Workers, whose number may change at any time, as the learner sees them."""
-
-    def publish(self, iteration: int, variables: PyTree, threshold: float, done: int) -> None:
-        """Make every dispatch that starts from now on use `variables`, the player of `iteration`,
-        resign below `threshold`, and search as after the run's `done` iterations."""
-
-    def receive(self, timeout: float) -> Games | None:
-        """Return games that a worker has finished, oldest first; None where none came within
-        `timeout` seconds.
-
-        Raises:
-          ValueError: no worker can play; the reason is given.
-        """
-
-    def start_match(self, challenge: Challenge) -> None:
-        """Start a match on the first free worker; if that worker is lost, on another. One match at
-        a time."""
-
-    def receive_result(self, timeout: float) -> MatchResult | None:
-        """Return the result of the match, for the current player; None where it has not ended
-        within `timeout` seconds.
-
-        Raises:
-          ValueError: no worker can play; the reason is given.
-        """
-
-    def describe(self) -> str:
-        """Return the number of workers as text."""
-
-    def take_messages(self) -> list[str]:
-        """Return workers added and lost since the last call, one line each."""
 
 
 class Worker:
@@ -132,7 +101,7 @@ class Worker:
 class Elastic:
     """The learner's loop, with a pool for self-play and matches."""
 
-    def __init__(self, loop: Loop, pool: WorkerPool, should_stop: Callable[[], bool]):
+    def __init__(self, loop: Loop, pool: "WorkerPool", should_stop: Callable[[], bool]):
         """Take the programs of `loop`, of a run of one process.
 
         Once `should_stop()`, an iteration ends with the games received so far, or the first ones.

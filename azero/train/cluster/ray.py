@@ -17,7 +17,7 @@ from azero.console.progress import working
 from azero.console.terminal import make_console
 from azero.train.arguments import ClusterOptions
 from azero.train.cluster.elastic import Elastic, Worker
-from azero.train.cluster.workers import RayWorkerPool, last_line
+from azero.train.cluster.workers import WorkerPool, last_line
 from azero.train.estimate import positions_per_iteration
 from azero.train.loop import Loop, RunState
 from azero.train.selfplay_run import WorkerBackend
@@ -56,7 +56,7 @@ def open_cluster(options: ClusterOptions) -> Iterator[WorkerBackend]:
     def start_workers(
         loop: Loop, state: RunState, stop: StopRequest
     ) -> Iterator[Iterate[RunState]]:
-        pool = RayWorkerPool(
+        pool = WorkerPool(
             _worker_starter(options, loop, state.iteration),
             options.workers,
             max_waiting=positions_per_iteration(loop.config),

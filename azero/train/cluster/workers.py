@@ -42,9 +42,9 @@ class _Task:
     kind: Literal["start", "play", "match"]
 
 
-class RayWorkerPool:
-    """`azero.train.cluster.elastic.WorkerPool` on Ray. A thread assigns dispatches to workers and
-    collects their results."""
+class WorkerPool:
+    """Workers, whose number may change at any time, as the learner sees them. A thread assigns
+    dispatches to workers and collects their results."""
 
     def __init__(self, start_worker: Callable[[int], Any], size: int, max_waiting: int) -> None:
         """Start `size` workers; `start_worker` starts the actor of worker number n. With more than
@@ -73,14 +73,20 @@ class RayWorkerPool:
         self._thread.start()
 
     def publish(self, iteration: int, variables: PyTree, threshold: float, done: int) -> None:
-        """See `WorkerPool.publish`."""
+        """Make every dispatch that starts from now on use `variables`, the player of `iteration`,
+        resign below `threshold`, and search as after the run's `done` iterations."""
         if self._published is None or self._published[0] != iteration:
             self._published = (iteration, ray.put(jax.device_get(variables)))
         with self._changed:
             self._orders = (*self._published, threshold, done)
 
     def receive(self, timeout: float) -> Games | None:
-        """See `WorkerPool.receive`."""
+        """Return games that a worker has finished, oldest first; None where none came within
+        `timeout` seconds.
+
+        Raises:
+          ValueError: no worker can play; the reason is given.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self._games or self._failure, timeout)
             self._check()
@@ -91,7 +97,8 @@ class RayWorkerPool:
             return games
 
     def start_match(self, challenge: Challenge) -> None:
-        """See `WorkerPool.start_match`."""
+        """Start a match on the first free worker; if that worker is lost, on another. One match at
+        a time."""
         current, opponent = (
             ray.put(jax.device_get(variables))
             for variables in (challenge.current, challenge.opponent)
@@ -100,7 +107,12 @@ class RayWorkerPool:
             self._match, self._result = (challenge.iteration, current, opponent), None
 
     def receive_result(self, timeout: float) -> MatchResult | None:
-        """See `WorkerPool.receive_result`."""
+        """Return the result of the match, for the current player; None where it has not ended
+        within `timeout` seconds.
+
+        Raises:
+          ValueError: no worker can play; the reason is given.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self._result or self._failure, timeout)
             self._check()

@@ -180,7 +180,7 @@ def test_a_failure_of_ray_ends_the_run_in_one_line(monkeypatch):
     monkeypatch.setattr(elastic, "_connect", lambda *arguments: None)
     monkeypatch.setattr(elastic, "_worker_starter", lambda *arguments: None)
     monkeypatch.setattr(elastic, "positions_per_iteration", lambda config: 1)
-    monkeypatch.setattr(elastic, "RayWorkerPool", FullPool)
+    monkeypatch.setattr(elastic, "WorkerPool", FullPool)
     monkeypatch.setattr(elastic.ray, "shutdown", lambda: None)
     loop, state = mock.MagicMock(), mock.MagicMock()
     with (
