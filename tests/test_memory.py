@@ -72,7 +72,7 @@ def test_processes_of_one_machine_share_its_memory(monkeypatch):
 def test_the_newest_positions_take_a_quarter_of_what_a_process_may(tmp_path, monkeypatch):
     monkeypatch.setattr(replay_module, "process_memory_bytes", lambda: 64 << 20)
     game = make("go", size=(5, 5))
-    replay = Replay.open(tmp_path, game, ReplayConfig(), 48)
+    replay = Replay(tmp_path, game, ReplayConfig(), 48)
     assert replay._window._memory == 16 << 20
 
 

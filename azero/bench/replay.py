@@ -199,7 +199,7 @@ def _learn(config: Config, game: Game, replay: Replay, steps: int) -> tuple[floa
 def _open(
     directory: Path, game: Game, state: dict[str, int] | None, memory: int | None = None
 ) -> Replay:
-    return Replay.open(directory, game, ReplayConfig(), policy_room(game), state, memory=memory)
+    return Replay(directory, game, ReplayConfig(), policy_room(game), state, memory=memory)
 
 
 def fill(replay: Replay, finished: Iterable[Games]) -> None:

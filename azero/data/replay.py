@@ -47,42 +47,10 @@ file cache, whose memory other programs can claim."""
 
 
 class Replay:
-    """The window of games of one process. Make it with `open`."""
+    """The window of games of one process."""
 
     def __init__(
         self,
-        directory: Path,
-        game: Game,
-        config: ReplayConfig,
-        slots: int,
-        process_index: int,
-        memory: int | None,
-        rows_per_position: int = 1,
-        has_auxiliary: bool = False,
-    ) -> None:
-        self.directory = Path(directory)
-        self._rows_per_position = rows_per_position
-        self._num_games = 0
-        self._num_positions = 0
-        self._game = game
-        self._config = config
-        self._process = process_index
-        self._slots = slots
-        self._num_points = game.board_shape[0] * game.board_shape[1] if has_auxiliary else None
-        self._window = Window(
-            row_dtype(game.frame_words, has_auxiliary),
-            slots,
-            int(process_memory_bytes() * _SHARE_OF_MEMORY) if memory is None else memory,
-        )
-        self._next = 0
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="shards")
-        self._pending: Future[tuple[Shard, Positions]] | None = None
-        self._warnings: list[str] = []
-        self._manifest = Manifest(manifest_path(self.directory, process_index))
-
-    @classmethod
-    def open(
-        cls,
         directory: Path,
         game: Game,
         config: ReplayConfig,
@@ -93,7 +61,7 @@ class Replay:
         memory: int | None = None,
         rows_per_position: int = 1,
         has_auxiliary: bool = False,
-    ) -> "Replay":
+    ) -> None:
         """Open the replay in `directory` as it was when `state_dict` returned `state`, or empty
         without one.
 
@@ -117,21 +85,36 @@ class Replay:
             game has this many rows.
           has_auxiliary: whether samples have the targets of auxiliary heads.
         """
-        replay = cls(
-            directory, game, config, slots, process_index, memory, rows_per_position, has_auxiliary
+        self.directory = Path(directory)
+        self._rows_per_position = rows_per_position
+        self._num_games = 0
+        self._num_positions = 0
+        self._game = game
+        self._config = config
+        self._process = process_index
+        self._slots = slots
+        self._num_points = game.board_shape[0] * game.board_shape[1] if has_auxiliary else None
+        self._window = Window(
+            row_dtype(game.frame_words, has_auxiliary),
+            slots,
+            int(process_memory_bytes() * _SHARE_OF_MEMORY) if memory is None else memory,
         )
-        replay.directory.mkdir(parents=True, exist_ok=True)
-        sync_directory(replay.directory.parent)
-        if damaged := replay._manifest.num_damaged:
-            replay._warnings.append(
-                f"{replay._manifest.path} has {damaged} damaged lines; their shards are checked by "
+        self._next = 0
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="shards")
+        self._pending: Future[tuple[Shard, Positions]] | None = None
+        self._warnings: list[str] = []
+        self._manifest = Manifest(manifest_path(self.directory, process_index))
+        self.directory.mkdir(parents=True, exist_ok=True)
+        sync_directory(self.directory.parent)
+        if damaged := self._manifest.num_damaged:
+            self._warnings.append(
+                f"{self._manifest.path} has {damaged} damaged lines; their shards are checked by "
                 "their own checksums alone"
             )
         if state is not None:
-            replay._load(state)
-        replay._remove(lambda index: index >= replay._next)
-        replay._inherit(inherited)
-        return replay
+            self._load(state)
+        self._remove(lambda index: index >= self._next)
+        self._inherit(inherited)
 
     def count_games(self) -> int:
         """Return the games added since the run began, also before it was resumed."""

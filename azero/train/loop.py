@@ -225,7 +225,7 @@ class Loop:
           StorageError: the working directory cannot be written to.
         """
         config = self.config
-        replay = Replay.open(
+        replay = Replay(
             self.workdir / REPLAY,
             self.game,
             _share_of(config.replay, jax.process_count()),

@@ -140,7 +140,7 @@ def open_replay(
     memory: int = 1 << 26,
     **options: Any,
 ) -> Replay:
-    return Replay.open(
+    return Replay(
         directory,
         GAME,
         ReplayConfig(window_games=window, min_positions=1, **options),

@@ -64,7 +64,7 @@ def test_samples_have_what_followed_their_position(tmp_path: Path, random_share:
     random = np.random.default_rng(3)
     board = Board()
     config = ReplayConfig(window_games=30, min_positions=1)
-    replay = Replay.open(tmp_path, board, config, slots=6, memory=1, has_auxiliary=True)  # type: ignore[arg-type]
+    replay = Replay(tmp_path, board, config, slots=6, memory=1, has_auxiliary=True)  # type: ignore[arg-type]
     everything = []
     for number in range(4):  # a ring of 16,384 positions holds them all
         lengths = random.integers(1, 9, 10).tolist()
@@ -103,13 +103,13 @@ def test_samples_have_what_followed_their_position(tmp_path: Path, random_share:
 def test_samples_are_the_same_from_memory_and_from_disk(tmp_path: Path) -> None:
     random = np.random.default_rng(4)
     config = ReplayConfig(window_games=40_000, min_positions=1)
-    replay = Replay.open(tmp_path, Board(), config, slots=6, memory=1, has_auxiliary=True)  # type: ignore[arg-type]
+    replay = Replay(tmp_path, Board(), config, slots=6, memory=1, has_auxiliary=True)  # type: ignore[arg-type]
     for number in range(5):  # more than the smallest rings hold
         replay.add(random_games(random, [8] * 800, first_number=800 * number))
     state = replay.state_dict()
     small = replay.sample(1, 2, 500)
     replay.close()
-    again = Replay.open(
+    again = Replay(
         tmp_path,
         Board(),  # type: ignore[arg-type]
         config,
@@ -167,7 +167,7 @@ def test_targets_of_a_go_game_are_those_of_its_last_board(tmp_path: Path, symmet
         policy=np.tile(words, length),
     )
     config = ReplayConfig(window_games=9, min_positions=1, symmetries=False)
-    replay = Replay.open(tmp_path, go, config, slots=26, has_auxiliary=True)
+    replay = Replay(tmp_path, go, config, slots=26, has_auxiliary=True)
     replay.add(games)
     samples = replay.sample(0, 0, 64)
     samples = samples._replace(symmetry=np.full(64, symmetry, np.uint8))

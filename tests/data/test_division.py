@@ -45,7 +45,7 @@ def games(first: int, count: int) -> Games:
 
 
 def open_replay(directory: Path, process: int, **options: Any) -> Replay:
-    return Replay.open(
+    return Replay(
         directory,
         GAME,
         ReplayConfig(min_positions=1),

@@ -58,7 +58,7 @@ def play(game: Any, seed: int, max_plies: int) -> tuple[Games, Any]:
 )
 def test_batches_show_the_positions_of_the_games(tmp_path: Any, options: dict[str, Any]) -> None:
     game: Any = make(**options)
-    replay = Replay.open(tmp_path, game, ReplayConfig(min_positions=1), slots=1)
+    replay = Replay(tmp_path, game, ReplayConfig(min_positions=1), slots=1)
     played = [play(game, seed, 40) for seed in range(3)]
     for games, _ in played:
         replay.add(games)

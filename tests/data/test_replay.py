@@ -143,7 +143,7 @@ def test_reopened_replay_is_the_same(tmp_path: Path) -> None:
     fill(replay, 7)
     state = replay.state_dict()
     assert all(type(value) is int for value in state.values())
-    again = Replay.open(tmp_path, GAME, ReplayConfig(window_games=42, min_positions=1), 6, state)
+    again = Replay(tmp_path, GAME, ReplayConfig(window_games=42, min_positions=1), 6, state)
     assert again.take_warnings() == []
     assert again.state_dict() == state
     fill(replay, 3)
@@ -185,13 +185,13 @@ def test_prune_keeps_the_window_and_what_a_checkpoint_needs(tmp_path: Path) -> N
 
 def test_processes_share_a_directory(tmp_path: Path) -> None:
     replays = [
-        Replay.open(tmp_path, GAME, ReplayConfig(min_positions=1), 6, process_index=process)
+        Replay(tmp_path, GAME, ReplayConfig(min_positions=1), 6, process_index=process)
         for process in range(2)
     ]
     for replay in replays:
         fill(replay, 2, seed=replay._process)
     again = [
-        Replay.open(
+        Replay(
             tmp_path, GAME, ReplayConfig(min_positions=1), 6, replay.state_dict(), replay._process
         )
         for replay in replays
@@ -205,7 +205,7 @@ def test_position_of_a_19x19_board_takes_112_bytes_and_4_for_each_move_visited(
     tmp_path: Path,
 ) -> None:
     game: Any = Strip(frame_words=24, num_actions=362)
-    replay = Replay.open(tmp_path, game, ReplayConfig(), slots=362)
+    replay = Replay(tmp_path, game, ReplayConfig(), slots=362)
     games = random_games(np.random.default_rng(0), [200] * 10, 24, 362, 362)
     replay.add(games)
     on_disk = sum(path.stat().st_size for path in tmp_path.glob("games*")) / 2000

@@ -62,7 +62,7 @@ def test_the_target_from_the_replay_is_what_the_search_visited(tmp_path: Path) -
     _, chunk = selfplay.play(
         {}, selfplay.init(jax.random.key(0)), jax.random.key(0), jnp.float32(-2.0)
     )
-    replay = Replay.open(
+    replay = Replay(
         tmp_path, game, ReplayConfig(min_positions=1, symmetries=False), policy_room(game)
     )
     replay.add(Assembler(8).add(to_host(chunk), 0))
@@ -106,13 +106,13 @@ def test_ragged_targets_come_back(
     )
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr("azero.data.window._FIRST_CAPACITY", 4)
-        replay = Replay.open(
+        replay = Replay(
             Path(folder), game, ReplayConfig(min_positions=1), num_actions, memory=memory
         )
         for first in range(0, len(rows), 5):
             chosen = np.arange(len(rows)) // 5 == first // 5
             replay.add(select_games(games, chosen))
-        again = Replay.open(
+        again = Replay(
             Path(folder),
             game,
             ReplayConfig(min_positions=1),
@@ -232,7 +232,7 @@ def test_shards_of_before_are_read_as_they_are(
     assert expected.keys() < seen.keys()
     for frame, words in expected.items():
         assert sorted(seen[frame][seen[frame] != 0].tolist()) == words
-    heir = Replay.open(
+    heir = Replay(
         tmp_path,
         GAME,
         ReplayConfig(min_positions=1),

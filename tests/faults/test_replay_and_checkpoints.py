@@ -214,7 +214,7 @@ class Machine(RuleBasedStateMachine):
     def open(self, arrays: Any, cursor: Any = None, inherited: Any = ()) -> Any:
         """Stand in for `Loop.state`."""
         config = ReplayConfig(window_games=-(-self.window // WORLD.count), min_positions=1)
-        replay = Replay.open(
+        replay = Replay(
             self.workdir / "replay", GAME, config, 3, cursor, WORLD.process, inherited, 1 << 20
         )
         state = SimpleNamespace(

@@ -185,7 +185,7 @@ class Dataset:
 
     def open_split(self, split: str, game: Game, config: ReplayConfig) -> Replay:
         """Open a split for sampling from all its positions, checksums verified; arguments as of
-        `Replay.open`.
+        `Replay`.
 
         Raises:
           ValueError: the split is empty, or of another board than `game`.
@@ -203,7 +203,7 @@ class Dataset:
             sum(getattr(record, name) for record in shards) for name in ("games", "positions")
         )
         state = {"first_shard": shards[0].shard, "next_shard": shards[-1].shard + 1}
-        return Replay.open(
+        return Replay(
             self.directory / split,
             game,
             dataclasses.replace(config, window_games=games),
