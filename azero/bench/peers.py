@@ -7,7 +7,6 @@ example.
 
 import functools
 import json
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ import tyro
 from azero.bench.games import RulesEngine, spread_games
 from azero.bench.settings import SETTINGS, SettingName, make_config
 from azero.config import check_range
+from azero.console.interrupts import end_in_one_line
 from azero.games.go.settings import GoConfig
 from azero.networks.network import Inputs, Network
 from azero.settings import Config
@@ -276,12 +276,10 @@ class PeersArguments:
 def main(arguments: list[str] | None = None) -> None:
     """Print what `measure` returns as one line of JSON."""
     chosen = tyro.cli(PeersArguments, args=arguments)
-    try:
-        check_range(chosen, "--", "iterations", 1)
-        print(json.dumps(measure(make_config(SETTINGS[chosen.setting]), chosen.iterations)))
-    except (ValueError, ImportError) as error:
-        sys.exit(f"azero: {error}")
+    check_range(chosen, "--", "iterations", 1)
+    print(json.dumps(measure(make_config(SETTINGS[chosen.setting]), chosen.iterations)))
 
 
 if __name__ == "__main__":
-    main()
+    with end_in_one_line():
+        main()

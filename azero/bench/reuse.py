@@ -9,6 +9,7 @@ import jax
 import tyro
 from tyro.conf import Positional
 
+from azero.console.interrupts import end_in_one_line
 from azero.match.compiled import make_match
 from azero.match.elo import difference_text
 from azero.match.score import MatchResult
@@ -68,9 +69,7 @@ def run(arguments: Arguments) -> MatchResult:
 
 
 if __name__ == "__main__":
-    try:
+    with end_in_one_line():
         result = run(tyro.cli(Arguments))
-    except ValueError as error:
-        sys.exit(f"azero: {error}")
     print(f"kept trees against new ones: {result}")
     print(f"Elo {difference_text(result.total.score, *result.total.interval)}")

@@ -4,7 +4,6 @@
 python -m azero.commands.endings --pieces KQk KRk --count 4000 --out endings.txt
 """
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 import tyro
 
 from azero.config import check_range
+from azero.console.interrupts import end_in_one_line
 from azero.console.tables import count_of
 from azero.games.chess.text import board_of_fen, format_fen
 from azero.games.diagrams import format_ranks
@@ -149,16 +149,11 @@ def _kings_at_edge(rng: np.random.Generator) -> tuple[int, int]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Write a file of endings as the command line says."""
-    try:
-        request = tyro.cli(
-            Request, prog="python -m azero.commands.endings", description=__doc__, args=arguments
-        )
-        count = write_endings(request)
-    except ValueError as error:
-        print(f"azero: {error}", file=sys.stderr)
-        sys.exit(2)
-    print(f"{request.out}: {count_of(count, 'position')}")
+    prog = "python -m azero.commands.endings"
+    request = tyro.cli(Request, prog=prog, description=__doc__, args=arguments)
+    print(f"{request.out}: {count_of(write_endings(request), 'position')}")
 
 
 if __name__ == "__main__":
-    main()
+    with end_in_one_line():
+        main()

@@ -5,13 +5,13 @@ python -m azero.commands.opening_counts runs/chess
 """
 
 import itertools
-import sys
 from pathlib import Path
 
 import numpy as np
 import tyro
 from tyro.conf import Positional
 
+from azero.console.interrupts import end_in_one_line
 from azero.console.tables import Cell, make_table
 from azero.console.terminal import make_console
 from azero.data.run_files import read_config
@@ -53,11 +53,7 @@ def count_openings(workdir: Positional[Path]) -> tuple[np.ndarray, np.ndarray]:
 def main(arguments: list[str] | None = None) -> None:
     """Print the share of the games that reach each opening."""
     prog = "python -m azero.commands.opening_counts"
-    try:
-        reached, games = tyro.cli(count_openings, prog=prog, description=__doc__, args=arguments)
-    except ValueError as error:
-        print(f"azero: {error}", file=sys.stderr)
-        sys.exit(2)
+    reached, games = tyro.cli(count_openings, prog=prog, description=__doc__, args=arguments)
     columns = ("", "opening", "moves", *(f"{count:,} games" for count in games))
     rows: list[tuple[Cell, ...]] = [
         (
@@ -76,4 +72,5 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with end_in_one_line():
+        main()

@@ -12,7 +12,6 @@ obstacle, leaving the match out would be.
 import dataclasses
 import os
 import shlex
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from tyro.conf import Positional
 from azero import mesh as mesh_lib
 from azero.checkpoint import export_network, find_checkpoint
 from azero.config import to_dict
+from azero.console.interrupts import end_in_one_line
 from azero.console.terminal import make_console
 from azero.data.files import read_header
 from azero.data.rows import read_rows
@@ -337,19 +337,10 @@ def _match_command(command: dict[str, Any]) -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Publish what the command line says."""
     mesh_lib.split_cpu()
-    try:
-        publish(
-            tyro.cli(
-                Request,
-                prog="python -m azero.commands.publish",
-                description=__doc__,
-                args=arguments,
-            )
-        )
-    except (ValueError, OSError) as error:
-        print(f"azero: {error}", file=sys.stderr)
-        sys.exit(2)
+    prog = "python -m azero.commands.publish"
+    publish(tyro.cli(Request, prog=prog, description=__doc__, args=arguments))
 
 
 if __name__ == "__main__":
-    main()
+    with end_in_one_line():
+        main()

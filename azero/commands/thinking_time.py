@@ -5,13 +5,13 @@ python -m azero.commands.thinking_time runs/go9 --visits 16 32 64 128 --games 20
 """
 
 import itertools
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
 from tyro.conf import Positional
 
+from azero.console.interrupts import end_in_one_line
 from azero.match.directory import read_players
 from azero.match.elo import EloFit
 from azero.match.matches import play_match
@@ -73,13 +73,9 @@ def measure(request: Request) -> EloFit:
 def main(arguments: list[str] | None = None) -> None:
     """Print the ratings and write them as a figure."""
     prog = "python -m azero.commands.thinking_time"
-    request = tyro.cli(Request, prog=prog, description=__doc__, args=arguments)
-    try:
-        measure(request)
-    except (ValueError, OSError) as error:
-        print(f"azero: {error}", file=sys.stderr)
-        sys.exit(2)
+    measure(tyro.cli(Request, prog=prog, description=__doc__, args=arguments))
 
 
 if __name__ == "__main__":
-    main()
+    with end_in_one_line():
+        main()

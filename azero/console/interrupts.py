@@ -33,15 +33,15 @@ def keep_interrupts() -> None:
 @contextlib.contextmanager
 def end_in_one_line() -> Iterator[None]:
     """End the process with one line at Ctrl-C, with exit status 130 (128 and the number of SIGINT,
-    as shells have it), and at a ValueError, with 2: JAX raises that when it is imported and the
-    environment has a wrong value for it."""
+    as shells have it), and at a ValueError or an OSError, with 2: JAX raises the former when it is
+    imported and the environment has a wrong value for it."""
     keep_interrupts()
     try:
         yield
     except KeyboardInterrupt as stop:
         print(f"azero: {str(stop) or 'stopped'}", file=sys.stderr)
         exit_at_once(130)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         if os.environ.get("AZERO_TRACEBACK"):
             raise
         print(f"azero: {error}", file=sys.stderr)

@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from azero.console.interrupts import keep_interrupts
+from azero.console import interrupts
+from azero.console.interrupts import end_in_one_line, keep_interrupts
 
 
 def test_an_interrupt_in_a_callback_of_the_garbage_collector_is_raised_afterwards(monkeypatch):
@@ -40,3 +41,15 @@ def test_an_interrupt_in_an_import_is_raised_after_it(monkeypatch, tmp_path):
         time.sleep(10)
     signal.signal(signal.SIGINT, before)
     assert interrupted.IS_COMPLETE
+
+
+@pytest.mark.parametrize("error", [ValueError("a wrong value"), PermissionError("no permission")])
+def test_an_error_of_the_user_is_one_line(error, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    monkeypatch.setattr(interrupts, "exit_at_once", sys.exit)
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(SystemExit) as ended, end_in_one_line():
+        raise error
+    signal.signal(signal.SIGINT, before)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == f"azero: {error}\n"
