@@ -19,7 +19,7 @@ from azero.players.notation import NOTATIONS
 from azero.players.specs import (
     ThinkerSettings,
     ThinkerSpec,
-    load_any_thinker,
+    load_thinker,
     parse_player,
     resolve,
 )
@@ -222,7 +222,7 @@ class Model:
         key = describe_board(game)
         if key not in self._thinkers:
             use_compilation_cache()
-            self._thinkers[key] = load_any_thinker(
+            self._thinkers[key] = load_thinker(
                 self._spec, rules_of(game), ThinkerSettings(seed=self._seed)
             )
         return self._thinkers[key]

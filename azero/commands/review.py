@@ -31,7 +31,7 @@ from azero.games.go.settings import GoConfig
 from azero.games.go.sgf import GameRecord
 from azero.games.position import objection, rules_of_record
 from azero.games.settings import GameConfig
-from azero.players.specs import load_any_thinker, resolve
+from azero.players.specs import load_thinker, resolve
 from azero.players.thinking import Limits
 from azero.players.tree_player import TreePlayer
 from azero.report.review_page import write_review
@@ -100,7 +100,7 @@ def _prepare(path: Path, source: Source, visits: int | None, game: int) -> _Prep
         rules, notes = human_rules(config.game), []
     recorded = recorded_game(record, rules.build())
     limits = Limits(visits=visits if visits is not None else spec.visits or VISITS)
-    thinker = load_any_thinker(dataclasses.replace(spec, visits=limits.visits), rules)
+    thinker = load_thinker(dataclasses.replace(spec, visits=limits.visits), rules)
     return _Prepared(recorded, thinker, limits, notes)
 
 

@@ -28,8 +28,8 @@ from azero.models.naming import PROTOCOL_GAMES
 from azero.models.registry import read_network
 from azero.players.random_moves import RandomMovesSpec
 from azero.players.searches import ENGINE
-from azero.players.specs import NetworkSpec, ThinkerSpec, load_any_thinker, settings_of
-from azero.players.thinking import Limits, can_play, describe_board
+from azero.players.specs import NetworkSpec, ThinkerSpec, load_thinker, settings_of
+from azero.players.thinking import Limits, check_same_board, describe_board
 
 MOST_MOVES = 4096
 """Longest game of chess, shogi and their relatives that an engine plays: the most that the rules of
@@ -68,7 +68,7 @@ def load_go(
     _say_loading(spec)
     rules = Rules(board.superko, board.suicide)
     game = GoGame(
-        lambda game: load_any_thinker(spec, rules_of(game)),
+        lambda game: load_thinker(spec, rules_of(game)),
         board.board_shape,
         komi=board.komi,
         rules=rules,
@@ -96,7 +96,7 @@ def load_moves(protocol: str, source: Source, visits: int | None) -> MoveGame:
     _say_loading(spec)
     # The papers' 512 moves end games of self-play, not a game with people.
     game = MoveGame(
-        make(config.name, max_moves=MOST_MOVES), lambda game: load_any_thinker(spec, rules_of(game))
+        make(config.name, max_moves=MOST_MOVES), lambda game: load_thinker(spec, rules_of(game))
     )
     game.begin_to_prepare()
     return game
@@ -148,15 +148,13 @@ def load_human_game(
     limits = Limits(visits=_visits(spec, visits))
     config = settings_of(spec)
     game = human_rules(config.game, komi, size, handicap).build()
-    known = config.game.build()
-    if not can_play(known, game, config.network.FITS_ANY_BOARD):
-        raise ValueError(f"{spec.name} plays {describe_board(known)}, not {describe_board(game)}")
+    check_same_board(spec.name, config.game.build(), game, config.network.FITS_ANY_BOARD)
     human = side_of(colour, game)
     start = None
     if isinstance(game, Go) and handicap is not None:
         points = setup.handicap_points(handicap, game.board_shape)
         start = set_up(game, setup.board_of(points, (), game.board_shape), 1)
-    session = Session(game, lambda game: load_any_thinker(spec, rules_of(game)), position=start)
+    session = Session(game, lambda game: load_thinker(spec, rules_of(game)), position=start)
     try:
         session.prepare(quietly=True)
     except StartError as error:

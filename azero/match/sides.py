@@ -20,7 +20,13 @@ from azero.players.external import MakePlayer
 from azero.players.play_style import PlayStyle
 from azero.players.player import Position
 from azero.players.program import find_program
-from azero.players.program_specs import GnuShogiSpec, ProgramSpec, UciSpec, program_maker
+from azero.players.program_specs import (
+    GnuShogiSpec,
+    ProgramSpec,
+    UciSpec,
+    long_name,
+    program_maker,
+)
 from azero.players.random_moves import RandomMovesSpec
 from azero.players.searches import ENGINE, TRAINED, match_settings, with_symmetries
 from azero.players.specs import (
@@ -28,12 +34,12 @@ from azero.players.specs import (
     NetworkSpec,
     ThinkerSettings,
     ThinkerSpec,
-    load_any_thinker,
+    load_thinker,
     parse_player,
     resolve,
     with_search,
 )
-from azero.players.thinking import Limits, can_play, describe_board
+from azero.players.thinking import Limits, check_same_board, describe_board
 from azero.players.uci_go import OWN_MOVES
 from azero.search.settings import PuctConfig
 from azero.search.single.selection import ENGINE as ENGINE_RULE
@@ -116,7 +122,7 @@ def read_sides(
     names = [name or spec.name for name, spec in zip(wanted, specs, strict=True)]
     if names[0] == names[1]:
         names = [
-            name or (spec.name if isinstance(spec, ThinkerSpec) else spec.long_name)
+            name or (spec.name if isinstance(spec, ThinkerSpec) else long_name(spec))
             for name, spec in zip(wanted, specs, strict=True)
         ]
     if names[0] == names[1]:
@@ -250,10 +256,7 @@ def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:
         if isinstance(side.spec, ThinkerSpec):
             assert side.config is not None
             known = side.config.game.build()
-            if not can_play(known, board, side.config.network.FITS_ANY_BOARD):
-                raise ValueError(
-                    f"{side.name} plays {describe_board(known)}, not {describe_board(board)}"
-                )
+            check_same_board(side.name, known, board, side.config.network.FITS_ANY_BOARD)
         elif side.spec.game != board.name or (
             board.name == "go" and len(set(board.board_shape)) != 1
         ):
@@ -337,7 +340,7 @@ def player_maker(
     settings = ThinkerSettings(
         style=_style(request, rules), seed=seed, by_clock=request.clock.is_set
     )
-    player = load_any_thinker(side.spec, rules, settings)
+    player = load_thinker(side.spec, rules, settings)
     player.name = side.name
     player.warm_up(Position.start(rules.build()))
     return lambda number: player

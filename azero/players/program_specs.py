@@ -37,11 +37,6 @@ class GtpSpec:
         """Its name in results."""
         return Path(self.command[0]).name
 
-    @property
-    def long_name(self) -> str:
-        """The name with the whole command line."""
-        return " ".join(self.command)
-
 
 @dataclass(frozen=True)
 class UciSpec:
@@ -71,11 +66,6 @@ class UciSpec:
         time."""
         return dataclasses.replace(self, limits="") if self.limits is None else self
 
-    @property
-    def long_name(self) -> str:
-        """The name with the whole command line."""
-        return f"{self.name} ({' '.join(self.command)})"
-
 
 @dataclass(frozen=True)
 class GnuShogiSpec:
@@ -90,13 +80,14 @@ class GnuShogiSpec:
         """Its name in results."""
         return Path(self.command[0]).name + ("" if self.depth is None else f", depth {self.depth}")
 
-    @property
-    def long_name(self) -> str:
-        """The name with the whole command line."""
-        return f"{self.name} ({' '.join(self.command)})"
-
 
 ProgramSpec = GtpSpec | UciSpec | GnuShogiSpec
+
+
+def long_name(spec: ProgramSpec) -> str:
+    """Return the name of a program with its whole command line."""
+    words = " ".join(spec.command)
+    return words if isinstance(spec, GtpSpec) else f"{spec.name} ({words})"
 
 
 def parse_program(text: str) -> ProgramSpec | None:

@@ -322,14 +322,22 @@ def load_player(spec: BatchSpec, rules: GameConfig | None = None) -> Loaded:
     return Loaded(config, game, search, params, new_trees)
 
 
-def load_any_thinker(
+def load_thinker(
     spec: ThinkerSpec,
     rules: GameConfig | None = None,
     settings: ThinkerSettings = ThinkerSettings(),
 ) -> TreePlayer:
-    """Load a player of ours with one tree for its game, as `load_thinker` does.
+    """Load a player of ours with one tree for its game, over all devices of this host.
 
-    AlphaGo of 2016 takes only the seed and `by_clock` from `settings`.
+    Args:
+      spec: the player; its number of visits, if it names one, is the limit of every move.
+      rules: what is played; komi, superko, suicide and the longest game may differ from the
+        training's, the board may not. None is the training's.
+      settings: of search and play; AlphaGo of 2016 takes only the seed and `by_clock`.
+
+    Raises:
+      CheckpointError: there is no such checkpoint, or it is damaged.
+      ValueError: there is no such directory or experiment, or `rules` is of another game or board.
     """
     if isinstance(spec, ApvSpec):
         return load_apv(spec, rules, settings.seed, settings.by_clock)
@@ -337,26 +345,6 @@ def load_any_thinker(
         return load_onnx(spec, rules, settings.tree, settings.style, settings.seed)
     if isinstance(spec, RandomMovesSpec):
         return load_random_moves(spec, rules, settings.seed)
-    return load_thinker(spec, rules, settings)
-
-
-def load_thinker(
-    spec: NetworkSpec,
-    rules: GameConfig | None = None,
-    settings: ThinkerSettings = ThinkerSettings(),
-) -> TreePlayer:
-    """Load a network as a player with one tree for its game, over all devices of this host.
-
-    Args:
-      spec: the network; its number of visits, if it names one, is the limit of every move.
-      rules: what is played; komi, superko, suicide and the longest game may differ from the
-        training's, the board may not. None is the training's.
-      settings: of search and play.
-
-    Raises:
-      CheckpointError: there is no such checkpoint, or it is damaged.
-      ValueError: there is no such directory or experiment, or `rules` is of another game or board.
-    """
     config, game, network, params = _load(spec, rules)
     search = spec.search or ENGINE
     tree = settings.tree or tree_settings(config, search, game.num_actions, spec.constants)

@@ -165,13 +165,13 @@ def empty_analysis(position: Position, value: float = 0.0, seconds: float = 0.0)
     return Analysis((), value, 0, 0, value, policy, seconds)
 
 
-def check_same_board(name: str, known: Game, game: Game) -> None:
-    """Check that a player of `known` can play `game`, whose rules may differ.
+def check_same_board(name: str, known: Game, game: Game, on_any_board: bool = False) -> None:
+    """Check that the player `name` of `known` can play `game` (see `can_play`).
 
     Raises:
       ValueError: it is another game or board.
     """
-    if not can_play(known, game):
+    if not can_play(known, game, on_any_board):
         raise ValueError(f"{name} plays {describe_board(known)}, not {describe_board(game)}")
 
 

@@ -358,7 +358,7 @@ def test_the_command_writes_its_files_and_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(
-        "azero.commands.review.load_any_thinker", lambda *_: Oracle([(0.0, CENTRE)] * 3)
+        "azero.commands.review.load_thinker", lambda *_: Oracle([(0.0, CENTRE)] * 3)
     )
     record = tmp_path / "games.sgf.gz"
     record.write_bytes(gzip.compress(b"(;SZ[5];B[aa]) (;SZ[5]KM[6.5];B[aa];W[bb])"))
@@ -394,7 +394,7 @@ def test_the_rules_of_the_record_hold(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(
-        "azero.commands.review.load_any_thinker", lambda *_: Oracle([(0.0, CENTRE)] * 8)
+        "azero.commands.review.load_thinker", lambda *_: Oracle([(0.0, CENTRE)] * 8)
     )
     record = tmp_path / "game.sgf"  # Black's last move takes two own stones
     record.write_text(f"(;SZ[5]KM[0.5]{rules};B[aa];W[ab];B[ea];W[bb];B[eb];W[ca];B[ba])")

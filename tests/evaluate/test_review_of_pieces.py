@@ -232,7 +232,7 @@ def test_reviews_of_records_beside_each_other_have_files_of_their_own(tmp_path: 
 def test_the_command_reviews_a_game_of_a_collection(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("azero.commands.review.load_any_thinker", lambda *_: Oracle(OPINIONS))
+    monkeypatch.setattr("azero.commands.review.load_thinker", lambda *_: Oracle(OPINIONS))
     path = tmp_path / "games.pgn"
     path.write_text("1. e4 e5 *\n\n" + FOOLS_MATE)
     with zipfile.ZipFile(tmp_path / "games.zip", "w") as archive:

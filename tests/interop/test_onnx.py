@@ -23,7 +23,7 @@ from azero.networks.settings import (
 )
 from azero.players.file_specs import OnnxSpec
 from azero.players.player import Position
-from azero.players.specs import CheckpointSpec, load_any_thinker, parse_player, resolve
+from azero.players.specs import CheckpointSpec, load_thinker, parse_player, resolve
 from azero.players.thinking import Limits
 from azero.settings import Config
 from azero.types import PyTree
@@ -176,7 +176,7 @@ def test_a_file_is_a_player(tmp_path: Path) -> None:
     spec = parse_player(f"onnx:{file}?visits=12")
     assert spec == OnnxSpec(file, 12) and spec.name == "onnx five, 12 visits"
     assert resolve(spec) == (spec, config)
-    player = load_any_thinker(spec, config.game.replace(komi=3.5))
+    player = load_thinker(spec, config.game.replace(komi=3.5))
     position = Position.start(player.game).play(12)
     built = config.network.build(player.game)
     planes = np.asarray(player.game.observe(position.state))[None]
@@ -194,9 +194,9 @@ def test_a_file_is_a_player(tmp_path: Path) -> None:
     np.testing.assert_allclose(policy, np.asarray(jax.nn.softmax(masked)), atol=1e-5)
     assert player.think(position, Limits(visits=12)).visits == 12
     with pytest.raises(ValueError, match="knows go on 5x5 and cannot play go on 9x9"):
-        load_any_thinker(spec, config.game.replace(size=(9,)))
+        load_thinker(spec, config.game.replace(size=(9,)))
     with pytest.raises(ValueError, match="knows go on 5x5 and cannot play tictactoe on 3x3"):
-        load_any_thinker(spec, load("tictactoe").config.game)
+        load_thinker(spec, load("tictactoe").config.game)
     with pytest.raises(ValueError, match=r"takes visits=NUMBER and backend=onnxruntime\|openvino"):
         parse_player(f"onnx:{file}?search=engine")
 
@@ -208,7 +208,7 @@ def test_a_file_estimates_what_its_network_does(name: str, method: str, tmp_path
     write_exported(tmp_path / "checkpoint", variables, 1, config)
     found = []
     for spec in (OnnxSpec(tmp_path / "network.onnx"), CheckpointSpec(tmp_path / "checkpoint")):
-        player = load_any_thinker(spec)
+        player = load_thinker(spec)
         position = Position.start(player.game)
         position = position.play(int(np.flatnonzero(position.legal)[0]))
         estimate = getattr(player, f"estimate_{method}")

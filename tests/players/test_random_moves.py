@@ -20,13 +20,13 @@ from azero.match.sides import plays_at_once, read_sides
 from azero.players.clock import Clock
 from azero.players.player import Position
 from azero.players.random_moves import make_random_moves
-from azero.players.specs import load_any_thinker, parse_player, resolve
+from azero.players.specs import load_thinker, parse_player, resolve
 
 
 def test_every_legal_move_is_as_likely_at_any_time() -> None:
     spec = parse_player("random:tictactoe")
     assert resolve(spec)[1].game.name == "tictactoe" and spec.name == "random moves"
-    player = load_any_thinker(spec)
+    player = load_thinker(spec)
     position = Position.start(player.game).play(4).play(0)
     moves = [player.choose(position, Clock()).action for _ in range(350)]
     counts = np.bincount(moves, minlength=9)
@@ -67,6 +67,6 @@ def test_random_moves_of_the_game_of_a_run(tmp_path: Path) -> None:
     )
     network = config.network.build(config.game.build())
     write_exported(tmp_path, network.init(jax.random.key(0)), 0, config)
-    player = load_any_thinker(parse_player(f"random:{tmp_path}"))
+    player = load_thinker(parse_player(f"random:{tmp_path}"))
     assert player.game.board_shape == (8, 8)
     assert player.choose(Position.start(player.game), Clock()).action in (19, 26, 37, 44)

@@ -19,7 +19,7 @@ from azero.games.go.scoring import status as go_status
 from azero.games.position import Position
 from azero.memory import give_back_freed
 from azero.players.points import PointsEstimate
-from azero.players.specs import CheckpointSpec, ThinkerSpec, load_any_thinker
+from azero.players.specs import CheckpointSpec, ThinkerSpec, load_thinker
 from azero.players.thinking import Analysis, Limits, ThinkOptions, empty_analysis
 from azero.players.tree_player import TreePlayer
 from azero.settings import Config
@@ -102,7 +102,7 @@ class Network:
         with self.rules_lock:
             position = Position.start(self.game)
             position.play(int(np.argmax(position.legal)))
-        player = load_any_thinker(self.spec, rules_of(self.game))
+        player = load_thinker(self.spec, rules_of(self.game))
         player.limit_memory(self.limits.tree_megabytes)
         steps = player.warm_up_in_steps(position)
         next(steps)

@@ -206,7 +206,7 @@ def test_a_game_with_a_person_does_not_end_after_as_many_moves_as_self_play() ->
 def test_white_begins_a_handicap_game_and_does_not_resign_it(
     tmp_path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serve, "load_any_thinker", lambda *_: UniformThinker(None))
+    monkeypatch.setattr(serve, "load_thinker", lambda *_: UniformThinker(None))
     monkeypatch.setattr(Session, "prepare", lambda *_, **__: None)
     loaded = load_human_game(Source(random_net="go9_efficient"), 3, "black", 0.5, 7, 3)
     start = loaded.session.position
@@ -276,6 +276,6 @@ def test_a_network_that_cannot_be_compiled_is_an_error_in_one_line(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(serve, "load_any_thinker", fail)
+    monkeypatch.setattr(serve, "load_thinker", fail)
     with pytest.raises(ValueError, match=message):
         load_human_game(Source(random_net="tictactoe"), 10, "first")

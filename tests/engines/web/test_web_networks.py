@@ -184,7 +184,7 @@ def test_a_network_that_is_unloaded_while_it_compiles_is_not_kept(monkeypatch) -
             assert unloaded.wait(20)
 
     unloaded = threading.Event()
-    monkeypatch.setattr(networks, "load_any_thinker", lambda spec, rules: Player())
+    monkeypatch.setattr(networks, "load_thinker", lambda spec, rules: Player())
     spec, config = resolve(parse_player("random-net:tictactoe?blocks=1&filters=4"))
     network = Network(spec, config, config.game.build(), WebLimits())
     loading = network.begin()
