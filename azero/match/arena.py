@@ -1,6 +1,7 @@
 """The Elo curve of a run: results of matches between checkpoints as rows, and the ratings from
 these."""
 
+import dataclasses
 from collections.abc import Hashable, Sequence
 
 from azero.data.rows import Row
@@ -16,16 +17,13 @@ def evaluation_row(
 ) -> Row:
     """Return the row of a match that the checkpoint of `iteration` (player A) played against an
     earlier one; `passed` says whether it passed a gate."""
-    total = result.total
     return {
         "kind": EVALUATION,
         "iteration": iteration,
         "opponent_iteration": opponent_iteration,
-        "wins": total.wins,
-        "draws": total.draws,
-        "losses": total.losses,
-        "first": [result.first.wins, result.first.draws, result.first.losses],
-        "second": [result.second.wins, result.second.draws, result.second.losses],
+        **dataclasses.asdict(result.total),
+        "first": list(dataclasses.astuple(result.first)),
+        "second": list(dataclasses.astuple(result.second)),
         "passed": passed,
     }
 

@@ -318,11 +318,8 @@ class MatchDirectory:
 
 
 def _result(summary: MatchSummary, verdict: str | None) -> dict[str, Any]:
-    total = summary.result.total
     return {
-        "wins": total.wins,
-        "draws": total.draws,
-        "losses": total.losses,
+        **dataclasses.asdict(summary.result.total),
         "score": summary.score.score,
         "interval": [summary.score.low, summary.score.high],
         "independent_groups": summary.score.groups,

@@ -7,6 +7,7 @@ DIR/confirmation-TRIALS/  the match of the winner of so many trials
 DIR/posterior.png  what the process predicts for each setting
 """
 
+import dataclasses
 import io
 import json
 import queue
@@ -245,13 +246,10 @@ class _Trials:
         request = _match(self._request, player, names, games, 1 + number * games, directory)
         quiet = make_console(io.StringIO())
         played = self._play(request, quiet, _known_players(self._request, request))
-        total = played.result.total
         return {
             "number": number,
             "values": list(values),
-            "wins": total.wins,
-            "draws": total.draws,
-            "losses": total.losses,
+            **dataclasses.asdict(played.result.total),
             "failures": Counter(
                 _OPPONENT if game.failed == _OPPONENT else _PLAYER
                 for game in read_match_games(directory)
