@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from azero.engines.session import MakeThinker, Session, without_history
+from azero.engines.session import MakeThinker, Session
 from azero.games.game import Game
 from azero.games.go import setup
 from azero.games.go.rule_names import Rules
@@ -228,7 +228,7 @@ def turned(position: Position, colour: int) -> Position:
         num_passes=np.int32(0 if state.num_passes >= 2 else state.num_passes),
         num_moves=np.int32(num_moves),
     )
-    return without_history(Position.of_state(position.game, changed))
+    return Position.of_state(position.game, changed)
 
 
 def set_up(game: Go, board: np.ndarray, to_play: int) -> Position:

@@ -252,8 +252,3 @@ class Session:
         """Return `position` under the thinker's rules."""
         is_same = position.game == self.game
         return position if is_same else dataclasses.replace(position, game=self.game)
-
-
-def without_history(position: Position) -> Position:
-    """Return `position` as the beginning of a game: the same state, with no moves before it."""
-    return dataclasses.replace(position, actions=())
