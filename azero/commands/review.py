@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import cast
 
 from rich.console import Console
 
@@ -75,16 +75,11 @@ def analyze(
     return review
 
 
-class _Prepared(NamedTuple):
-    game: RecordedGame
-    thinker: TreePlayer
-    limits: Limits
-    notes: list[str]
-    """What to say about the rules and the komi."""
-
-
-def _prepare(path: Path, source: Source, visits: int | None, game: int) -> _Prepared:
-    """Read a game and load the player that reviews it."""
+def _prepare(
+    path: Path, source: Source, visits: int | None, game: int
+) -> tuple[RecordedGame, TreePlayer, Limits, list[str]]:
+    """Return a game, the player that reviews it, its limits, and what to say about the rules and
+    the komi."""
     names = _games_of(path)
     spec = chosen_player(source, names[0])
     if visits is not None and visits < 1:
@@ -101,7 +96,7 @@ def _prepare(path: Path, source: Source, visits: int | None, game: int) -> _Prep
     recorded = recorded_game(record, rules.build())
     limits = Limits(visits=visits if visits is not None else spec.visits or VISITS)
     thinker = load_thinker(dataclasses.replace(spec, visits=limits.visits), rules)
-    return _Prepared(recorded, thinker, limits, notes)
+    return recorded, thinker, limits, notes
 
 
 def show_search(

@@ -271,14 +271,13 @@ def save_picture(path: Path, title: str, profiles: Mapping[str, Profile]) -> Non
     Raises:
       ValueError: the format is unknown, or the file cannot be written.
     """
-    from azero.report.plots import Bar, save_bars
+    from azero.report.plots import save_bars
 
-    bars = [
-        Bar(
-            f"{name}, {format_time(found.total.seconds)}",
-            {part: time.seconds for part, time in found.parts.items()},
-        )
+    bars = {
+        f"{name}, {format_time(found.total.seconds)}": {
+            part: time.seconds for part, time in found.parts.items()
+        }
         for name, found in profiles.items()
         if found.lines
-    ]
+    }
     save_bars(path, title, bars)

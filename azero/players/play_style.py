@@ -4,7 +4,7 @@ and principal variations of the root's moves."""
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -70,7 +70,7 @@ def describe_moves(
     infos = []
     for edge in order:
         action, visits = int(node.actions[edge]), int(node.visits[edge])
-        line = principal_variation(node, edge)
+        line = _principal_variation(node, edge)
         value, bound = float(values[edge]), float(lower[edge])
         parts = _parts(node, edge) if isinstance(rule, AlphaGo2016) else (None, None)
         infos.append(MoveInfo(action, visits, value, priors[action], bound, *line, *parts))
@@ -87,16 +87,8 @@ def _parts(node: Node, edge: int) -> tuple[float | None, float | None]:
     return network, rollout
 
 
-class Variation(NamedTuple):
-    """Moves in a row."""
-
-    actions: tuple[int, ...]
-    visits: tuple[int, ...]
-    """Visits of each move."""
-
-
-def principal_variation(node: Node, edge: int) -> Variation:
-    """Return the line of most visited moves that begins with `edge`."""
+def _principal_variation(node: Node, edge: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the line of most visited moves that begins with `edge`, and the visits of each."""
     actions, visits = [int(node.actions[edge])], [int(node.visits[edge])]
     child = node.child(edge)
     while isinstance(child, Node) and child.tried:
@@ -104,7 +96,7 @@ def principal_variation(node: Node, edge: int) -> Variation:
         actions.append(int(child.actions[edge]))
         visits.append(int(child.visits[edge]))
         child = child.child(edge)
-    return Variation(tuple(actions), tuple(visits))
+    return tuple(actions), tuple(visits)
 
 
 @dataclass(frozen=True)

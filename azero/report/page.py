@@ -5,7 +5,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -25,7 +25,7 @@ from azero.report.boards import (
     positions,
 )
 from azero.report.match_tables import ShownMatch, checkpoint_matches, program_matches
-from azero.report.pieces import DIAGRAMS, Diagram, draw_pieces, follow
+from azero.report.pieces import DIAGRAMS, DrawnGame, draw_pieces, follow
 from azero.report.plots import SERIES_COLOURS, Chart, Series, line_chart
 from azero.report.schema import METRICS
 from azero.report.templates import load_template
@@ -322,7 +322,7 @@ def sample_view(index: int, iteration: int, game: StoredGame) -> dict[str, Any]:
         None if value is None else round(value if (ply % 2 == 0) == is_first else -value, 3)
         for ply, value in enumerate(game.values)
     ]
-    shown = _shown(game, how)
+    board, shown = _shown(game)
     winner = (
         "draw"
         if game.rewards[0] == game.rewards[1]
@@ -344,7 +344,7 @@ def sample_view(index: int, iteration: int, game: StoredGame) -> dict[str, Any]:
             else ""
         ),
         "details": ", ".join(detail for detail in details if detail),
-        "board": shown.board,
+        "board": board,
         "names": shown.names,
         "has_stones": how is None,
         "strip": _value_strip(values, first),
@@ -363,25 +363,15 @@ def sample_view(index: int, iteration: int, game: StoredGame) -> dict[str, Any]:
     }
 
 
-class _Shown(NamedTuple):
-    """A game as positions and names of moves."""
-
-    board: Markup | None
-    boards: list[str]
-    names: list[str]
-    hands: list[str]
-
-
-def _shown(game: StoredGame, how: Diagram | None) -> _Shown:
-    if how is not None:
+def _shown(game: StoredGame) -> tuple[Markup | None, DrawnGame]:
+    """Return the drawing of a game, if there is one, and its positions and names of moves."""
+    if game.game in DIAGRAMS:
         drawn = follow(game)
-        return _Shown(
-            Markup(draw_pieces(game, drawn.boards)), drawn.boards, drawn.names, drawn.hands
-        )
+        return Markup(draw_pieces(game, drawn.boards)), drawn
     if game.game in DRAWN:
         boards = positions(game)
-        return _Shown(Markup(draw_board(game, boards)), boards, move_names(game), [])
-    return _Shown(None, [], [str(action) for action in game.actions], [])
+        return Markup(draw_board(game, boards)), DrawnGame(boards, move_names(game), [])
+    return None, DrawnGame([], [str(action) for action in game.actions], [])
 
 
 def _value_strip(values: Sequence[float | None], first: str) -> Markup | None:

@@ -163,26 +163,16 @@ def save_charts(path: Path, charts: Sequence[Chart]) -> None:
         _save(figure, path)
 
 
-@dataclass(frozen=True)
-class Bar:
-    """A bar that is divided into parts."""
-
-    label: str
-    parts: Mapping[str, float]
-    """Lengths by name; a part has the same colour in every bar."""
-
-
-def save_bars(path: Path, title: str, bars: Sequence[Bar]) -> None:
+def save_bars(path: Path, title: str, bars: Mapping[str, Mapping[str, float]]) -> None:
     """Write an image of horizontal bars of equal length, each divided into the shares of its parts,
-    the first on top.
-
-    The suffix determines the format.
+    the first on top: by their labels, lengths by the names of the parts. A part has the same colour
+    in every bar. The suffix determines the format.
 
     Raises:
       ValueError: the format is unknown, or the file cannot be written.
     """
-    names = list(dict.fromkeys(name for bar in bars for name in bar.parts))
-    totals = [sum(bar.parts.values()) or 1.0 for bar in bars]
+    names = list(dict.fromkeys(name for parts in bars.values() for name in parts))
+    totals = [sum(parts.values()) or 1.0 for parts in bars.values()]
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(8.0, 1.6 + 0.5 * len(bars)), layout="constrained")
         axes = figure.add_subplot()
@@ -190,14 +180,14 @@ def save_bars(path: Path, title: str, bars: Sequence[Bar]) -> None:
         colours = matplotlib.colormaps["tab20"]
         for index, name in enumerate(names):
             shares = [
-                100 * bar.parts.get(name, 0.0) / total
-                for bar, total in zip(bars, totals, strict=True)
+                100 * parts.get(name, 0.0) / total
+                for parts, total in zip(bars.values(), totals, strict=True)
             ]
             drawn = axes.barh(range(len(bars)), shares, left=left, color=colours(index), label=name)
             labels = [f"{share:.0f}%" if share >= 4 else "" for share in shares]
             axes.bar_label(drawn, labels, label_type="center", fontsize=8)
             left = [start + share for start, share in zip(left, shares, strict=True)]
-        axes.set_yticks(range(len(bars)), [bar.label for bar in bars])
+        axes.set_yticks(range(len(bars)), list(bars))
         axes.invert_yaxis()
         axes.set_xlim(0, 100)
         axes.set_xlabel("% of the time")
