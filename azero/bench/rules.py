@@ -23,7 +23,8 @@ from tyro.conf import Positional
 from azero.bench.games import draw
 from azero.console.terminal import make_console
 from azero.games.batching import repeat_state
-from azero.games.go.replaying import NO_MOVE, boards_of, broken_rule, replay_moves, start_states
+from azero.games.go.encoding import boards_of
+from azero.games.go.replaying import NO_MOVE, broken_rule, replay_moves, start_states
 from azero.games.go.rollouts.playouts import Rollouts, Starts
 from azero.games.go.rules import Go
 from azero.games.go.sgf import GameRecord, read_games

@@ -98,14 +98,15 @@ def pack(points: Array) -> Array:
 
 def pack_host(points: np.ndarray) -> np.ndarray:
     """Return words uint32[K] of bool[num_points], on the host."""
-    padded = np.zeros(num_words(points.size) * 32, np.uint64)
+    padded = np.zeros(num_words(points.size) * 32, bool)
     padded[: points.size] = points.reshape(-1)
-    return (padded.reshape(-1, 32) << np.arange(32, dtype=np.uint64)).sum(axis=1).astype(np.uint32)
+    return np.packbits(padded, bitorder="little").view("<u4").astype(np.uint32)
 
 
 def unpack_host(words: np.ndarray, num_points: int) -> np.ndarray:
-    """Return bool[num_points] of words uint32[K], on the host."""
-    return ((words[:, None] >> np.arange(32, dtype=np.uint32)) & 1).reshape(-1)[:num_points] != 0
+    """Return bool[..., num_points] of words uint32[..., K], on the host."""
+    octets = np.ascontiguousarray(words, "<u4").view(np.uint8)
+    return np.unpackbits(octets, axis=-1, count=num_points, bitorder="little").view(bool)
 
 
 def point_rows(points: Array, shape: tuple[int, int]) -> Array:

@@ -10,10 +10,11 @@ import numpy as np
 from azero.console.tables import count_of
 from azero.data.run_files import StoredGame
 from azero.games.animal_shogi.text import format_move
-from azero.games.bits import num_words, unpack_host
+from azero.games.bits import unpack_host
 from azero.games.chess.legal import NUM_TARGETS
 from azero.games.chess.text import format_san, format_uci
 from azero.games.diagrams import format_stones
+from azero.games.go.encoding import boards_of
 from azero.games.position import Position
 from azero.games.shogi.names import PIECES
 from azero.games.shogi.sfen import LETTERS
@@ -156,10 +157,8 @@ def _stones(name: str, num_points: int, frame: Sequence[int]) -> list[int]:
     """Return the stones of a frame: 1 the first mover's, -1 the second's, 0 none."""
     words = np.array(frame, np.uint32)
     if name == "go":
-        halves = np.split(words[: 2 * num_words(num_points)], 2)
-    else:
-        halves = [words, words >> np.uint32(num_points)]
-    first, second = (unpack_host(half, num_points) for half in halves)
+        return list(boards_of(words, num_points).tolist())
+    first, second = (unpack_host(half, num_points) for half in (words, words >> num_points))
     return list((first.astype(int) - second).tolist())
 
 

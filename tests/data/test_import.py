@@ -28,7 +28,7 @@ from azero.data.records.importing import run_import, show
 from azero.data.records.recorded import ImportTally
 from azero.data.records.requests import ImportRequest, ShowRequest
 from azero.data.settings import ReplayConfig
-from azero.games.go.replaying import boards_of
+from azero.games.go.encoding import boards_of
 from azero.games.go.sgf import SUFFIXES, parse_games, read_games
 
 

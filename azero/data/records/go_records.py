@@ -11,7 +11,8 @@ import numpy as np
 
 from azero.data.records.formats import GROUP, MOVES_PER_CALL, RecordFormat, Replayed
 from azero.games import symmetry
-from azero.games.go.replaying import NO_MOVE, boards_of, broken_rule, replay_moves, start_states
+from azero.games.go.encoding import boards_of
+from azero.games.go.replaying import NO_MOVE, broken_rule, replay_moves, start_states
 from azero.games.go.rules import Go
 from azero.games.go.sgf import SUFFIXES, GameRecord, estimate_games, read_games
 from azero.games.go.text import format_diagram, format_vertex

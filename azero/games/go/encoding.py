@@ -2,6 +2,7 @@
 networks."""
 
 import jax.numpy as jnp
+import numpy as np
 
 from azero.games import bits
 from azero.types import Array
@@ -16,6 +17,14 @@ board by it whoever moves."""
 NUM_KOMI_PLANES = NUM_PLANES + 2
 _KOMI_SCALE = 0.1
 """Scale of the plane of the komi in points: 7.5 points are near one (no source; KataGo: 1/20)."""
+
+
+def boards_of(frames: np.ndarray, num_points: int) -> np.ndarray:
+    """Host side: return int8[..., N] (1 Black, -1 White) of frames uint32[..., F]
+    (`Go.pack_frame`)."""
+    halves = np.split(frames[..., : 2 * bits.num_words(num_points)], 2, axis=-1)
+    black, white = (bits.unpack_host(half, num_points) for half in halves)
+    return black.astype(np.int8) - white
 
 
 def planes_from_frames(frames: Array, to_play: Array, shape: tuple[int, int]) -> Array:

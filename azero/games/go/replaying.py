@@ -91,17 +91,6 @@ def replay_moves(
     return last, legal, in_turn, frames
 
 
-def boards_of(frames: np.ndarray, num_points: int) -> np.ndarray:
-    """Return int8[..., N] (1 Black, -1 White) of frames uint32[..., F] (`Go.pack_frame`)."""
-    words = bits.num_words(num_points)
-    halves = frames[..., : 2 * words].reshape(*frames.shape[:-1], 2, words)
-    points = (halves[..., None] >> np.arange(32, dtype=np.uint32)) & 1
-    black, white = np.moveaxis(
-        points.reshape(*halves.shape[:-1], -1)[..., :num_points].astype(np.int8), -2, 0
-    )
-    return black - white
-
-
 def broken_rule(game: Go, boards: np.ndarray, colour: int, action: int) -> str:
     """Return which rule an illegal move breaks, given the boards int8[T, N] up to it."""
     board = boards[-1].reshape(game.board_shape).copy()

@@ -399,11 +399,8 @@ class Go(GoRules, WithSymmetries):
 
     def board(self, state: GoState) -> np.ndarray:
         """Host side: return the board int8[H, W], 1 for Black's stones, -1 for White's."""
-        black, white = (
-            bits.unpack_host(words, self.num_points)
-            for words in np.split(np.asarray(state.frames[0]), 2)
-        )
-        return (black.astype(np.int8) - white.astype(np.int8)).reshape(self.board_shape)
+        frame = np.asarray(state.frames[0])
+        return encoding.boards_of(frame, self.num_points).reshape(self.board_shape)
 
     def format_board(self, state: GoState) -> str:
         """Return the diagram with coordinates, X for Black and O for White."""

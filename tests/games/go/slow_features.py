@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from azero.bench.rules import boards_of
 from azero.games.go.alphago2016.ladders import FRAME_LIMIT, NODE_LIMIT
+from azero.games.go.encoding import boards_of
 from azero.games.go.setup import chains
 
 sys.setrecursionlimit(10_000)

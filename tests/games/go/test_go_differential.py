@@ -10,7 +10,8 @@ import pytest
 from needs import require_module
 from referee import Referee
 
-from azero.bench.rules import boards_of, check_random, compare_with_sgfmill, play_random
+from azero.bench.rules import check_random, compare_with_sgfmill, play_random
+from azero.games.go.encoding import boards_of
 from azero.games.go.rules import Go
 from azero.games.go.state import Superko
 

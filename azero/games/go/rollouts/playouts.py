@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from azero.cores import num_cores
+from azero.games.bits import unpack_host
 from azero.games.go.alphago2016.patterns import DIAMOND
 from azero.games.go.rollouts.board import BOARD, EMPTY
 from azero.games.go.rollouts.compiled import Odds, play_out
@@ -46,8 +47,7 @@ class Starts(NamedTuple):
         """Return the positions of states[B] on the host, with their last move, its captures, and
         the forbidden ko."""
         frames = np.asarray(states.frames)[:, :2]
-        words = frames.reshape(len(frames), 2, 2, -1).astype("<u4")
-        stones = np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little")[..., :num_points]
+        stones = unpack_host(frames.reshape(len(frames), 2, 2, -1), num_points)
         boards = EMPTY - 2 * stones[:, :, 0].astype(np.int64) - stones[:, :, 1]
         to_play, num_passes = (
             np.asarray(array, np.int64) for array in (states.to_play, states.num_passes)
