@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azero.games.bits import batch_first
+from azero.games.bits import batch_first, unpack_host
 from azero.games.chess.position import KNIGHT, PAWN, ChessMove, ChessPosition
 from azero.games.chess.squares import KNIGHT_JUMPS, ChessSquares, constant, step
 from azero.games.compass import COMPASS, NE, NW, N, compute_once, spread
@@ -123,5 +123,4 @@ def host_actions(planes: Sequence[ChessSquares], squares: Sequence[int] = range(
     """Return the legal actions, in ascending order, of the sets of one position, words numpy
     uint32[1], with the moves from `squares`."""
     words = np.array([[int(held.low[0]), int(held.high[0])] for held in planes], np.uint32)
-    bits = (words[:, :, None] >> np.arange(32, dtype=np.uint32)) & 1
-    return np.flatnonzero(bits.reshape(-1, 64)[:, squares].T.reshape(-1)).tolist()
+    return np.flatnonzero(unpack_host(words, 64)[:, squares].T).tolist()
