@@ -131,10 +131,15 @@ def vertical_neighbours(rows: Array) -> tuple[Array, Array]:
     return padded[:-2], padded[2:]
 
 
+def neighbours_by_side(rows: Array) -> list[Array]:
+    """Return four sets: the points whose neighbour above, below, to the left, to the right is in
+    the set. Bit W may be set; mask it."""
+    return [*vertical_neighbours(rows), rows << 1, rows >> 1]
+
+
 def neighbours(rows: Array) -> Array:
     """Return the points next to a point of the set. Bit W may be set; mask it."""
-    above, below = vertical_neighbours(rows)
-    return above | below | (rows << 1) | (rows >> 1)
+    return functools.reduce(jnp.bitwise_or, neighbours_by_side(rows))
 
 
 def union(rows: Array) -> Array:

@@ -57,12 +57,6 @@ class ChainMoves(NamedTuple):
     """three digits: stones of its chain less one, at most 7"""
 
 
-def neighbours_by_side(rows: Array) -> list[Array]:
-    """Return four sets: the points whose neighbour above, below, to the left, to the right is in
-    the set. Bit W may be set; mask it."""
-    return [*bits.vertical_neighbours(rows), rows << 1, rows >> 1]
-
-
 def find_chains(own: Array, other: Array, board: Array) -> Chains:
     """Return the chains, found one of each side at a time; all rows uint32[H, B], `board` uint32[H,
     1]."""
@@ -96,7 +90,7 @@ def find_chains(own: Array, other: Array, board: Array) -> Chains:
             ),
             size=_set_digits(found.size, bits.number_rows(size, mine, _DIGITS)),
             fresh=_set_digits(
-                found.fresh, [mine & side for side in neighbours_by_side(empty & ~mine)]
+                found.fresh, [mine & side for side in bits.neighbours_by_side(empty & ~mine)]
             ),
         )
         return remaining & ~chain, levels, atari, few, found
@@ -128,7 +122,7 @@ def find_moves(own: Array, other: Array, chains: Chains, legal: Array, board: Ar
     summed = legal & ~played
     alone, joining = summed & ~chains.joined_once, summed & chains.joined_once
     total = [digit & joining for digit in chains.kept]
-    for fresh, side in zip(chains.fresh, neighbours_by_side(empty), strict=True):
+    for fresh, side in zip(chains.fresh, bits.neighbours_by_side(empty), strict=True):
         total = bits.add_point(total, (fresh & joining) | (side & alone))
     liberties = [jnp.zeros_like(own)] * _DIGITS
     for number in range(2, LEVELS):

@@ -139,8 +139,7 @@ def place_rows(
     B], `board` uint32[H, 1] the points of the board."""
     own = own | stone
     # The stone's chain, then the chains of the other colour above, below, left and right of it.
-    neighbours = [*bits.vertical_neighbours(stone), stone << 1, stone >> 1]
-    seeds = jnp.stack([stone, *(seed & other for seed in neighbours)], axis=1)
+    seeds = jnp.stack([stone, *(side & other for side in bits.neighbours_by_side(stone))], axis=1)
     chains = bits.flood(seeds, jnp.stack([own, other, other, other, other], axis=1))
     own_chain, other_chains = chains[:, 0], chains[:, 1:]
     is_captured = bits.union(seeds[:, 1:] & atari[:, None]) != 0

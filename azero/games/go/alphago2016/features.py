@@ -33,7 +33,6 @@ from azero.games.go.groups import (
     Chains,
     find_chains,
     find_moves,
-    neighbours_by_side,
     self_atari,
 )
 from azero.games.go.stones import Stones, colour_rows, legal_rows, sum_codes
@@ -140,7 +139,7 @@ def eyes(own: Array, other: Array, board: Array) -> Array:
     """Return the eyes of `own`: empty points with own stones on all sides, and at most one stone of
     the other side, none on the edge, on the diagonals."""
     edge = board & ~functools.reduce(
-        jnp.bitwise_and, neighbours_by_side(jnp.broadcast_to(board, own.shape))
+        jnp.bitwise_and, bits.neighbours_by_side(jnp.broadcast_to(board, own.shape))
     )
     surrounded = board & ~(own | other) & ~bits.neighbours(board & ~own)
     once = twice = jnp.zeros_like(own)

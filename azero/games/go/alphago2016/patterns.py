@@ -32,7 +32,7 @@ import numpy as np
 
 from azero.games import bits
 from azero.games.batching import batch_native
-from azero.games.go.groups import Chains, find_chains, find_moves, neighbours_by_side, self_atari
+from azero.games.go.groups import Chains, find_chains, find_moves, self_atari
 from azero.games.go.stones import colour_rows, non_suicide_points
 from azero.types import Array
 
@@ -202,7 +202,7 @@ def saves(now: Situation, shape: tuple[int, int]) -> Array:
     threatened = now.own & now.one
     takers = bits.flood(bits.neighbours(threatened) & now.other & now.one, now.other)
     once = twice = jnp.zeros_like(empty)
-    for side in neighbours_by_side(empty):
+    for side in bits.neighbours_by_side(empty):
         once, twice = once | side, twice | (once & side)
     safe = (
         twice
