@@ -4,6 +4,7 @@ policies and give one position each (AG16).
 The games between two policies themselves are those of `azero.match.compiled`, every move sampled.
 """
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -107,11 +108,8 @@ class _Carry(NamedTuple):
     """keys[D]"""
 
 
-class _Policy(NamedTuple):
-    """A search and what it needs."""
-
-    search: SearchFn
-    params: PyTree
+_Policy = tuple[SearchFn, PyTree]
+"""A search and its parameters."""
 
 
 def make_decorrelated_games(
@@ -129,7 +127,7 @@ def make_decorrelated_games(
     start = _starter(game, mesh)
 
     def chunk(params_first: PyTree, params_second: PyTree, turn: Array, carry: _Carry) -> _Carry:
-        policies = _Policy(first, params_first), _Policy(second, params_second)
+        policies = (first, params_first), (second, params_second)
         return jax.lax.scan(
             lambda carry, _: (_move(game, *policies, random_moves, turn, carry), None),
             carry,
@@ -137,26 +135,12 @@ def make_decorrelated_games(
             length=_CHUNK,
         )[0]
 
-    def begin(states: PyTree, keys: Array) -> _Carry:
-        count = jax.tree.leaves(states)[0].shape[0]
-        nothing = jnp.zeros((count, game.num_frames, game.frame_words), jnp.uint32)
-        zeros = jnp.zeros(count, jnp.int32)
-        return _Carry(
-            states,
-            nothing.at[:, 0].set(jax.vmap(game.pack_frame)(states)),
-            nothing,
-            zeros,
-            zeros > 0,
-            zeros,
-            keys,
-        )
-
     specs = (everywhere.spec, everywhere.spec, sharded.spec, sharded.spec)
     play = jax.jit(
         jax.shard_map(chunk, mesh=mesh, in_specs=specs, out_specs=sharded.spec, check_vma=False),
         donate_argnums=3,
     )
-    begun = jax.jit(begin, out_shardings=sharded)
+    begin = jax.jit(functools.partial(_begin, game), out_shardings=sharded)
     count_over = jax.jit(
         lambda states: jax.vmap(game.is_terminal)(states).sum(), out_shardings=everywhere
     )
@@ -166,7 +150,7 @@ def make_decorrelated_games(
         params_first: PyTree, params_second: PyTree, turn: HostArray, key: Array
     ) -> Decorrelated:
         turn = turn.astype(np.int32)
-        carry = begun(start(len(turn)), jax.random.split(key, mesh.size))
+        carry = begin(start(len(turn)), jax.random.split(key, mesh.size))
         for _ in range(0, game.max_moves, _CHUNK):
             carry = play(params_first, params_second, turn, carry)
             if int(count_over(carry.states)) == len(turn):
@@ -179,6 +163,15 @@ def make_decorrelated_games(
     return games
 
 
+def _begin(game: Game, states: PyTree, keys: Array) -> _Carry:
+    """Return the games before their first moves."""
+    frames = jax.vmap(game.pack_frame)(states)
+    nothing = jnp.zeros((len(frames), game.num_frames, game.frame_words), jnp.uint32)
+    zeros = jnp.zeros(len(frames), jnp.int32)
+    recent = nothing.at[:, 0].set(frames)
+    return _Carry(states, recent, nothing, zeros, zeros > 0, zeros, keys)
+
+
 def _move(
     game: Game, first: _Policy, second: _Policy, random_moves: AllowedFn, turn: Array, carry: _Carry
 ) -> _Carry:
@@ -189,10 +182,11 @@ def _move(
     is_first, is_random = ply < turn - 1, ply == turn - 1
 
     def draw(policy: _Policy, key: Array, wanted: Array) -> Array:
+        search, params = policy
+
         def ask(key: Array) -> Array:
             search_key, draw_key = jax.random.split(key)
-            output = policy.search(policy.params, search_key, states)
-            return categorical(draw_key, jnp.log(output.weights))
+            return categorical(draw_key, jnp.log(search(params, search_key, states).weights))
 
         return jax.lax.cond(wanted.any(), ask, lambda key: jnp.zeros(ply.shape, jnp.int32), key)
 
