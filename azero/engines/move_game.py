@@ -2,6 +2,7 @@
 search."""
 
 import functools
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -56,14 +57,8 @@ class MoveGame:
             is unchanged.
         """
         is_same = start == self._start
-        known = next(
-            (
-                index
-                for index, (old, new) in enumerate(zip(self._names, names, strict=False))
-                if old != new
-            ),
-            min(len(self._names), len(names)),
-        )
+        pairs = zip(self._names, names, strict=False)
+        known = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
         kept = self.session.positions[: known + 1] if is_same else [self._first(start)]
         following = self._after(kept[-1], names, known if is_same else 0)
         if is_same and known == len(self._names):

@@ -11,7 +11,7 @@ from azero.engines import go_record
 from azero.engines.go_game import GoGame
 from azero.engines.session import Session
 from azero.engines.web.adapter import Outcome, empty_board, outcome_by_rules, rewards_of
-from azero.engines.web.networks import Network
+from azero.engines.web.networks import GamePlayer, Network
 from azero.games.go import setup
 from azero.games.go.rule_names import Rules
 from azero.games.go.rules import Go
@@ -40,7 +40,7 @@ class GoAdapter:
         rules = network.game
         assert isinstance(rules, Go)
         self.game = GoGame(
-            network.player,
+            lambda game: GamePlayer(network),
             rules.board_shape,
             komi=rules.komi,
             rules=Rules(rules.superko, rules.suicide),

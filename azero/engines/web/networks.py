@@ -160,11 +160,6 @@ class Network:
                 return None
         return loading.result()
 
-    def player(self, game: Game) -> "GamePlayer":
-        """Return a player of its own for a game, whose board is this network's."""
-        del game
-        return GamePlayer(self)
-
     def keep(self, player: "GamePlayer") -> None:
         """Mark the tree of `player` as most recently used; drop the least recently used ones beyond
         the limit."""

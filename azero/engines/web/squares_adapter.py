@@ -8,7 +8,7 @@ import numpy as np
 
 from azero.engines.session import Session
 from azero.engines.web.adapter import Outcome, empty_board, outcome_by_rules, rewards_of
-from azero.engines.web.networks import Network
+from azero.engines.web.networks import GamePlayer, Network
 from azero.games.chess.pgn import RESULTS, format_pgn
 from azero.games.notes import Note
 from azero.games.position import Position, position_of
@@ -58,7 +58,7 @@ class SquaresAdapter:
         position = position_of(start, game) if start else None
         if position is not None and position.is_over:
             raise ValueError("the game is already over in this position")
-        self.session = Session(game, network.player, position=position)
+        self.session = Session(game, lambda game: GamePlayer(network), position=position)
 
     @property
     def moves(self) -> list[tuple[int, int]]:

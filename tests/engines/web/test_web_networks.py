@@ -12,7 +12,7 @@ from web_server import GO5, TICTACTOE, Visitor, running
 
 from azero.engines.web import networks
 from azero.engines.web.limits import WebLimits
-from azero.engines.web.networks import FairLock, Network, title
+from azero.engines.web.networks import FairLock, GamePlayer, Network, title
 from azero.engines.web.records import read_record
 from azero.engines.web.service import NewGame, Service
 from azero.games.position import Position
@@ -69,7 +69,7 @@ def test_the_lock_goes_to_threads_in_the_order_in_which_they_asked() -> None:
 def test_two_searches_share_the_network_and_both_get_on(network, monkeypatch) -> None:
     monkeypatch.setattr(networks, "SLICE_SECONDS", 0.02)
     position, found, switches = Position.start(network.game), {}, []
-    players = {"one": network.player(network.game), "two": network.player(network.game)}
+    players = {"one": GamePlayer(network), "two": GamePlayer(network)}
 
     def search(name: str) -> None:
         found[name] = players[name].think(
@@ -92,7 +92,7 @@ def test_two_searches_share_the_network_and_both_get_on(network, monkeypatch) ->
 def test_limits_of_playouts_and_seconds_hold_over_several_turns(network, monkeypatch) -> None:
     monkeypatch.setattr(networks, "SLICE_SECONDS", 0.0)
     monkeypatch.setattr(FairLock, "is_wanted", property(lambda lock: True))
-    player = network.player(network.game)
+    player = GamePlayer(network)
     analysis = player.think(Position.start(network.game), Limits(playouts=100))
     assert 100 <= analysis.playouts < 116
     began = time.perf_counter()
@@ -104,7 +104,7 @@ def test_a_search_that_waits_can_be_ended_and_gives_no_moves(network) -> None:
     assert network.search_lock.acquire(never)
     try:
         stop = time.monotonic() + 0.2
-        player = network.player(network.game)
+        player = GamePlayer(network)
         analysis = player.think(
             Position.start(network.game),
             Limits(),
@@ -117,7 +117,7 @@ def test_a_search_that_waits_can_be_ended_and_gives_no_moves(network) -> None:
 
 
 def test_only_so_many_trees_are_kept(network) -> None:
-    players = [network.player(network.game) for _ in range(4)]
+    players = [GamePlayer(network) for _ in range(4)]
     for player in players:
         player.think(Position.start(network.game), Limits(visits=8))
     assert [player._own is None for player in players] == [True, True, False, False]
