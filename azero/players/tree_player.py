@@ -288,7 +288,7 @@ class TreePlayer:
         self._actions = position.actions
         whole = self._tree.root
         assert whole is not None
-        return self._tree, whole, self._restricted(whole, left, position)
+        return self._tree, whole, self._restricted(whole, left)
 
     def _place_apart(
         self, position: Position, left: np.ndarray, restriction: Restriction
@@ -303,9 +303,9 @@ class TreePlayer:
         assert tree.root is not None
         if not left[tree.root.actions].any():
             tree.move_to(position.state, left, None)
-        return tree, tree.root, self._restricted(tree.root, left, position)
+        return tree, tree.root, self._restricted(tree.root, left)
 
-    def _restricted(self, whole: Node, left: np.ndarray, position: Position) -> Node:
+    def _restricted(self, whole: Node, left: np.ndarray) -> Node:
         """Return the root with the moves of `left` bool[A] alone, as many as the width allows."""
         actions, width = whole.evaluation.actions, self._settings.edge_width
         if width is not None and left.sum() > width:
