@@ -378,6 +378,16 @@ def test_a_new_game_that_is_refused_leaves_the_game_in_progress_alone(person) ->
         page.wait_for_selector("#message.error")
         page.wait_for_selector(f"#ply:has-text('{ply}')")
         page.wait_for_selector("#board[data-turn=yours]")
+    page.click("#new")
+    assert page.input_value("[name=start]") == "nonsense", "what was refused can be corrected"
+    assert page.is_checked("[name=human][value='1']")
+    page.select_option("[name=network]", TICTACTOE)  # it has no other start positions
+    page.click("#new-dialog button.primary")
+    page.wait_for_selector("body[data-game=tictactoe]")
+    page.click("#new")
+    page.select_option("[name=network]", MINICHESS)
+    assert page.input_value("[name=start]") == ""
+    page.click("#new-dialog button[value=cancel]")
     person.problems.clear()  # the browser's own notes of the refusals
 
 

@@ -9,13 +9,12 @@ const USUAL_AMOUNT = { visits: 200, seconds: 5 };
 // Resolves to what kind of game is wanted, or to null.
 export function askForGame(state) {
   const dialog = byId("new-dialog"), form = dialog.querySelector("form"), fields = form.elements;
+  const asked = state.asked ?? { ...state.wishes, fields: { network: state.game?.network } };
   fields.network.replaceChildren(...state.server.networks.map((network) => html("option", { value: network.key }, `${network.title} (${label(network)})`)));
-  fields.network.selectedIndex = Math.max(0, state.server.networks.findIndex(({ key }) => key === state.game?.network));
-  fields.human.value = state.wishes.human;
-  fields.unit.value = state.wishes.unit;
-  fields.amount.value = state.wishes.amount;
-  fields.start.value = "";
-  form.querySelector(".error").textContent = "";
+  fields.network.selectedIndex = Math.max(0, state.server.networks.findIndex(({ key }) => key === asked.fields.network));
+  fields.human.value = asked.human;
+  fields.unit.value = asked.unit;
+  fields.amount.value = asked.amount;
   const chosen = () => state.server.networks.find(({ key }) => key === fields.network.value);
   const refresh = () => fit(form, chosen());
   fields.network.onchange = refresh;
@@ -25,6 +24,7 @@ export function askForGame(state) {
     input.onchange = () => { fields.amount.value = USUAL_AMOUNT[fields.unit.value]; fitAmount(fields, state.server.limits); };
   });
   refresh();
+  fields.start.value = asked.fields.start ?? "";
   fitAmount(fields, state.server.limits);
   dialog.returnValue = "cancel";
   dialog.showModal();
@@ -55,6 +55,7 @@ function fit(form, network) {
   fields.iteration.replaceChildren(...newestFirst.map((iteration, index) => html("option", { value: iteration }, `${iteration}${index ? "" : " (newest)"}`)));
   fields.iteration.selectedIndex = Math.max(0, newestFirst.indexOf(network.iteration));
   fields.komi.value = network.komi ?? "";
+  fields.start.value = ""; // a position of another game
   const names = isGo || network.game === "shogi" ? ["Black", "White"] : network.game.endsWith("chess") ? ["White", "Black"] : network.game === "tictactoe" ? ["X (first)", "O (second)"] : ["First", "Second"];
   form.querySelector(".first-side").textContent = names[0];
   form.querySelector(".second-side").textContent = names[1];

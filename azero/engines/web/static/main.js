@@ -25,6 +25,7 @@ const state = {
   searchKind: null, // play, analysis or review
   isBusy: false, // a request is on its way
   beginning: null, // the request for a new game that is on its way
+  asked: null, // what that or a refused new game was asked with
   shownLine: null, // index of the line that is looked at
   problem: "", // what went wrong with the last request
   isCut: false, // the last request was lost with the connection
@@ -65,6 +66,7 @@ function showStatus(name, text) {
 function openGame(game) {
   stopSearch();
   state.game = game;
+  state.asked = null;
   state.analyses.clear();
   state.chances.clear();
   setMistakes([], false);
@@ -349,6 +351,7 @@ async function beginGame(work) {
 }
 
 async function start({ fields, ...wishes }) {
+  state.asked = { fields, ...wishes };
   say("Preparing the rules …");
   const game = await beginGame(() => post("/api/games", fields));
   if (!game) { goOn(); return; }
