@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from azero.console.tables import count_of
 from azero.games.animal_shogi import legal, moves
 from azero.games.animal_shogi import position as positions
 from azero.games.animal_shogi.position import AnimalShogiPosition
@@ -62,7 +63,10 @@ def parse_sfen(sfen: str) -> ParsedAnimalSfen:
 def _parse(sfen: str) -> ParsedAnimalSfen:
     fields = sfen.split()
     if not 3 <= len(fields) <= 4:
-        raise ValueError(f"it has {len(fields)} fields; 4 are needed (pieces, side, hands, move)")
+        raise ValueError(
+            f"it has {count_of(len(fields), 'field')}; 3 are needed (pieces, side, hands), "
+            f"and a move number may follow"
+        )
     pieces, (side, hands) = _parse_pieces(fields[0]), fields[1:3]
     if side not in ("b", "w"):
         raise ValueError(f"the side to move is b or w, not {side!r}")

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from azero.console.tables import count_of
 from azero.games.chess import legal
 from azero.games.chess.position import CLOCK_MAX, ChessPosition
 from azero.games.chess.squares import ChessSquares, mirror
@@ -73,8 +74,8 @@ def complete_fen(fen: str) -> list[str]:
     fields = fen.split()
     if not 4 <= len(fields) <= 6:
         raise ValueError(
-            f"it has {len(fields)} fields; 4 are needed (pieces, side, castling, en passant), "
-            f"and half-moves and move may follow"
+            f"it has {count_of(len(fields), 'field')}; 4 are needed (pieces, side, castling, "
+            f"en passant), and half-moves and move may follow"
         )
     return [*fields, *("0", "1")[len(fields) - 4 :]]
 

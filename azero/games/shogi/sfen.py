@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from azero.console.tables import count_of
 from azero.games.positions import join, word
 from azero.games.quoting import quoting
 from azero.games.shogi import legal
@@ -74,8 +75,8 @@ def _parse_fields(fields: list[str]) -> ParsedSfen:
     fields = fields[1:] if fields[:1] == ["sfen"] else fields
     if not 3 <= len(fields) <= 4:
         raise ValueError(
-            f"it has {len(fields)} fields; 3 are needed (board, side, pieces in hand), and a move "
-            f"number may follow"
+            f"it has {count_of(len(fields), 'field')}; 3 are needed (board, side, pieces "
+            f"in hand), and a move number may follow"
         )
     board, side, hands_text, number_text = (*fields, "1")[:4]
     pieces = _parse_board(board)

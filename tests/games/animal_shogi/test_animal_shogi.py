@@ -198,7 +198,7 @@ def test_text() -> None:
         "gle/1c1/1C1/ELG w - 1": "b is to move at odd move numbers",
         "gl1/1L1/3/3 b - 1": "the side that is not to move is in check",
         "L2/3/3/2l b - 1": "the lion of the side to move is on its far rank",
-        "garbage": "it has 1 fields",
+        "garbage": "it has 1 field;",
     }.items(),
 )
 def test_bad_sfen(sfen: str, reason: str) -> None:

@@ -189,7 +189,7 @@ def test_text() -> None:
         "rnbqk/ppppp/5/PPPPP/RNBQQ w - - 0 1": "White has 0 kings, not one",
         "P3k/5/5/5/K4 w - - 0 1": "a pawn stands on the first or the last rank",
         "4k/5/5/5/K3R w - - 0 1": "the side that is not to move is in check",
-        "garbage": "it has 1 fields",
+        "garbage": "it has 1 field;",
     }.items(),
 )
 def test_bad_fen(fen: str, reason: str) -> None:
