@@ -152,6 +152,8 @@ class GoAdapter:
         `outcome`."""
         counted = "" if outcome is None else format_result(rewards_of(outcome), outcome.reason)
         opened = self._opened and dataclasses.replace(self._opened, comments=tuple(comments))
+        if opened and counted and not stated:  # counted by the rules here, not by the record's
+            opened = dataclasses.replace(opened, rules="")
         return go_record.format_game(self.game, stated or counted, players, moves, opened) + "\n"
 
 

@@ -271,6 +271,18 @@ def test_a_record_keeps_its_rules_and_its_result(visitor) -> None:
     assert notes[1] == "The record's result: W+R."
 
 
+def test_a_record_that_is_played_to_another_end_has_the_rules_that_count(visitor) -> None:
+    text = b"(;SZ[5]KM[0.5]RU[Japanese]RE[B+R];B[cc];W[bb];B[bc])"
+    game = visitor.http.post("/api/records", params={"name": "x.sgf"}, content=text).json()
+    saved = []
+    for move in ("A1", "pass", "pass"):
+        fields = {"move": move, "ply": 3 + len(saved)}
+        visitor.http.post(f"/api/games/{game['id']}/play", json=fields).raise_for_status()
+        (record,) = parse_games(visitor.http.get(f"/api/games/{game['id']}/record").content, "x")
+        saved.append((record.rules, record.result))
+    assert saved == [("Japanese", ""), ("Japanese", ""), ("Chinese", "B+24.5")]
+
+
 def test_a_record_keeps_its_date_ranks_event_and_the_comments_of_its_moves(visitor) -> None:
     text = (
         b"(;SZ[5]KM[0.5]DT[1846-09-11]BR[4p]WR[8p]PB[Shusaku]PW[Inseki]EV[Castle]RO[2]PC[Osaka]"
