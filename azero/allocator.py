@@ -19,7 +19,7 @@ def keep_freed_memory() -> None:
     """Have glibc keep freed memory in the process, unless the environment says how it allocates.
 
     On a CPU a training step allocates some hundred MB and frees them again. glibc returns blocks of
-    that size to Linux, which clears every page of the next step anew: a quarter of the time of a
+    that size to Linux, which clears every page again for the next step: a quarter of the time of a
     step (docs/speed.md). Threads keep the arena that they begin with, and only the first one holds
     large blocks, so this is called before JAX is imported.
     """
