@@ -2,6 +2,7 @@
 
 import gc
 import signal
+import subprocess
 import sys
 import time
 
@@ -53,3 +54,20 @@ def test_an_error_of_the_user_is_one_line(error, monkeypatch, capsys):
     signal.signal(signal.SIGINT, before)
     assert ended.value.code == 2
     assert capsys.readouterr().err == f"azero: {error}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["publish", "go9", "{here}"], "no run.json in {here}: --run names"),
+        (["endings", "--at-edge", "1.5", "--out", "{here}/out.txt"], "--at-edge is from 0 to 1"),
+        (["thinking_time", "{here}", "--visits", "2", "4", "--out", "{here}"], ""),
+        (["opening_counts", "{here}"], ""),
+    ],
+)
+def test_a_tool_run_as_a_module_answers_a_mistake_in_one_line(words, reason, tmp_path):
+    tool, *flags = [word.format(here=tmp_path) for word in words]
+    command = [sys.executable, "-m", f"azero.commands.{tool}", *flags]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"azero: {reason.format(here=tmp_path)}")
