@@ -30,6 +30,8 @@ from azero.data.shard import ShardName, list_shards
 from azero.games.game import Game
 from azero.learn.learner import TrainState
 from azero.models.naming import find_directory
+from azero.networks.deepen import deepen
+from azero.networks.settings import NetworkConfig
 from azero.players.thinking import can_play, describe_board
 from azero.selfplay.carry import slots_before
 from azero.selfplay.trajectory import Assembler, HostArray
@@ -87,7 +89,9 @@ def restore_selfplay(checkpointer: Checkpointer, loop: Loop) -> tuple[RunState, 
     arrays = loop.fresh_arrays()
     restored = checkpointer.restore(arrays, optional=_OPPONENTS)
     if restored is None:
-        train = with_first_network(arrays["train"], loop.workdir, loop.game, loop.mesh)
+        train = with_first_network(
+            arrays["train"], loop.config.network, loop.workdir, loop.game, loop.mesh
+        )
         opponents = {name: loop.copy_variables(train) for name in arrays.keys() & set(_OPPONENTS)}
         state = loop.state(arrays | {"train": train} | opponents)
         return state, state.replay.take_warnings()
@@ -203,9 +207,12 @@ def _is_another(given: Path, kept: Path) -> list[str]:
     ]
 
 
-def with_first_network(train: TrainState, workdir: Path, game: Game, mesh: Mesh) -> TrainState:
+def with_first_network(
+    train: TrainState, network: NetworkConfig, workdir: Path, game: Game, mesh: Mesh
+) -> TrainState:
     """Return the state of a learner before its first step with the parameters of the network that
-    the run in `workdir` started from, if there is one.
+    the run in `workdir` started from, if there is one. If it is shallower than `network`, the
+    further blocks begin as identities.
 
     Raises:
       ValueError: they are of another game or board, or do not fit the run's network.
@@ -221,6 +228,7 @@ def with_first_network(train: TrainState, workdir: Path, game: Game, mesh: Mesh)
             f"--from-network: the network plays {describe_board(known)}, and this run plays "
             f"{describe_board(game)}"
         )
+    variables = deepen(train.variables, network, variables, config.network, game)
     own, other = (
         {
             jax.tree_util.keystr(path, simple=True, separator="/"): leaf.shape

@@ -42,7 +42,9 @@ def make_supervised_stage(
     def restore(checkpointer: Checkpointer) -> tuple[SupervisedState, list[str]]:
         state = restore_learner(checkpointer, loop.fresh_state(), COUNTS)
         if state.iteration == 0:
-            state.train = with_first_network(state.train, workdir, loop.game, loop.mesh)
+            state.train = with_first_network(
+                state.train, config.network, workdir, loop.game, loop.mesh
+            )
         warnings = notes + dataset.warnings + loop.replay.take_warnings()
         if state.games != games or state.data not in ("", digest):
             warnings.append(
