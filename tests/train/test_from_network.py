@@ -113,6 +113,24 @@ def test_a_run_that_has_begun_without_it_is_not_said_to_have_begun_with_it(learn
     assert not (learned / FIRST_NETWORK).exists()
 
 
+def test_a_deeper_network_begins_as_the_other(tmp_path, learned) -> None:
+    config = without_learning()
+    network = dataclasses.replace(config.network, blocks=config.network.blocks + 1)
+    assert begin(dataclasses.replace(config, network=network), tmp_path, learned) == 0
+    expected, _ = load_variables(learned)
+    found, _ = load_variables(tmp_path)
+    added = found["params"]["tower"]["blocks"]["second"]["norm"]["scale"][1]
+    np.testing.assert_array_equal(added, 0.0)
+    found["params"]["tower"]["blocks"] = jax.tree.map(
+        lambda stack: stack[:1], found["params"]["tower"]["blocks"]
+    )
+    jax.tree.map(
+        lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-6),
+        expected["params"],
+        found["params"],
+    )
+
+
 def test_there_is_no_network(tmp_path) -> None:
     with pytest.raises(CheckpointError, match="nothing is not there"):
         begin(without_learning(), tmp_path / "run", tmp_path / "nothing")
