@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 import flax.linen as nn
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -22,6 +23,8 @@ _HE = nn.initializers.he_normal()
 
 _Dense = functools.partial(nn.Dense, precision=lax.Precision.HIGHEST)
 
+_PARTS = 3
+"""How many bfloat16 make a float32: 8 bits of the significand each."""
 _SMALL = 8
 """Most residual blocks that are unrolled where the settings leave it open (measured with 3 blocks
 of 32 filters on a CPU; compile time grows with them)."""
@@ -42,8 +45,8 @@ class ConvolutionNorm(nn.Module):
         kernel = self.param(
             "kernel", _HE, (self.width, self.width, x.shape[-1], self.filters), jnp.float32
         )
-        x, kernel = x.astype(self.dtype), kernel.astype(self.dtype)
         if self.width == 3:
+            x, kernel = x.astype(self.dtype), kernel.astype(self.dtype)
             y = convolve(self.config.convolution, x, kernel)
         else:
             y = pointwise(x, kernel[0, 0])
@@ -257,16 +260,44 @@ def _pointwise_at_once(x: Array, kernel: Array) -> Array:
     return jnp.einsum("bhwc,cf->bhwf", x, kernel, precision=lax.Precision.HIGHEST)
 
 
+@jax.custom_vjp
 def _pointwise_in_parts(x: Array, kernel: Array) -> Array:
-    """Multiply bfloat16 `x` by the three bfloat16 whose sum is a float32; all products are exact.
+    """Multiply bfloat16 `x` by float32 weights as by the three bfloat16 whose sum is a weight; all
+    products are exact.
 
     The matrix unit multiplies them side by side; a float32 product of few columns would not use it.
     """
+    y = jnp.einsum("bhwc,cf->bhwf", x, _in_parts(kernel), preferred_element_type=jnp.float32)
+    return _sum_parts(y)
+
+
+def _pointwise_forward(x: Array, kernel: Array) -> tuple[Array, tuple[Array, Array]]:
+    return _pointwise_in_parts(x, kernel), (x, kernel)
+
+
+def _pointwise_gradients(saved: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
+    """Return those of `x` and the weights; the latter in parts, too, or XLA would multiply and sum
+    a single column without the matrix unit."""
+    x, kernel = saved
+    of_x = jnp.einsum("bhwf,cf->bhwc", gradient, kernel, precision=lax.Precision.HIGHEST)
+    of_kernel = jnp.einsum(
+        "bhwc,bhwf->cf", x, _in_parts(gradient), preferred_element_type=jnp.float32
+    )
+    return of_x.astype(x.dtype), _sum_parts(of_kernel)
+
+
+_pointwise_in_parts.defvjp(_pointwise_forward, _pointwise_gradients)
+
+
+def _in_parts(x: Array) -> Array:
+    """Return bfloat16 [..., 3F], smallest parts first, whose sums are float32 `x` [..., F]."""
     parts = []
-    for _ in range(3):
+    for _ in range(_PARTS):
         # Not by casts, there and back, which XLA leaves out.
-        parts.append(lax.reduce_precision(kernel, exponent_bits=8, mantissa_bits=7))
-        kernel = kernel - parts[-1]
-    columns = jnp.concatenate(parts[::-1], axis=-1).astype(x.dtype)
-    y = jnp.einsum("bhwc,cf->bhwf", x, columns, preferred_element_type=jnp.float32)
-    return functools.reduce(jnp.add, jnp.split(y, 3, axis=-1))
+        parts.append(lax.reduce_precision(x, exponent_bits=8, mantissa_bits=7))
+        x = x - parts[-1]
+    return jnp.concatenate(parts[::-1], axis=-1).astype(jnp.bfloat16)
+
+
+def _sum_parts(x: Array) -> Array:
+    return functools.reduce(jnp.add, jnp.split(x, _PARTS, axis=-1))

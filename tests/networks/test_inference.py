@@ -14,7 +14,7 @@ from azero.networks.inference import spread, sum_positions
 from azero.networks.network import Inputs, Network
 from azero.networks.resnet import pointwise
 from azero.networks.settings import NetworkConfig, ResNetConfig
-from azero.types import PyTree
+from azero.types import Array, PyTree
 
 CONFIG = ResNetConfig(
     blocks=3, filters=16, train_dtype="float32", inference_dtype="float32", convolution="xla"
@@ -126,6 +126,24 @@ def test_three_bfloat16_parts_of_a_kernel_are_as_precise_as_float32(
     error = np.abs(np.asarray(jax.jit(pointwise)(x, kernel), np.float64) - exact).max()
     rounded = kernel.astype(jnp.bfloat16).astype(jnp.float32)
     assert error < 1e-5 < 1e-2 < np.abs(np.asarray(pointwise(x, rounded)) - exact).max()
+
+
+def test_gradients_through_three_bfloat16_parts_are_as_precise_as_float32(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keys = jax.random.split(jax.random.key(0), 3)
+    x = jax.random.normal(keys[0], (4, 5, 5, 64)).astype(jnp.bfloat16)
+    kernel = jax.random.normal(keys[1], (64, 1))
+    weights = jax.random.normal(keys[2], (4, 5, 5, 1))
+
+    def gradients() -> tuple[Array, Array]:
+        return jax.jit(jax.grad(lambda x, k: (pointwise(x, k) * weights).sum(), (0, 1)))(x, kernel)
+
+    of_x, of_kernel = gradients()
+    monkeypatch.setattr(jax.lax, "platform_dependent", lambda *arguments, tpu, **_: tpu(*arguments))
+    of_x_in_parts, of_kernel_in_parts = gradients()
+    np.testing.assert_array_equal(of_x, of_x_in_parts)
+    np.testing.assert_allclose(of_kernel, of_kernel_in_parts, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("is_sharded", [False, True])
