@@ -25,7 +25,7 @@ from azero.compilation_cache import use_compilation_cache
 from azero.config import check_range, check_words
 from azero.console.standard_output import end_with_reader
 from azero.cores import explain_devices, split_cpu_at_start
-from azero.data.files import describe_system_error
+from azero.data.files import describe_error
 from azero.data.records.requests import (
     AccuracyRequest,
     ExportRequest,
@@ -379,8 +379,7 @@ def main() -> None:
     except (ValueError, OSError) as error:
         if os.environ.get("AZERO_TRACEBACK") or isinstance(error, BrokenPipeError):
             raise
-        reason = describe_system_error(error) if isinstance(error, OSError) else error
-        print(f"azero: {reason}", file=sys.stderr)
+        print(f"azero: {describe_error(error)}", file=sys.stderr)
         sys.exit(2)
 
 

@@ -54,8 +54,10 @@ class DamagedFileError(ValueError):
     """A file is missing, torn, or not what was written."""
 
 
-def describe_system_error(error: OSError) -> str:
-    """Return an operating system error as one line: where, what, and what to do."""
+def describe_error(error: Exception) -> str:
+    """Return an error as one line; that of an operating system as where, what, and what to do."""
+    if not isinstance(error, OSError):
+        return str(error)
     where = f"{error.filename}: " if error.filename else ""
     if error.errno == errno.EEXIST and os.path.islink(error.filename or ""):
         leads_to = f"it is a link to {os.path.realpath(error.filename)}, where no directory is"

@@ -11,7 +11,7 @@ from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.record_writer import RecordWriter
 from tensorboardX.summary import scalar
 
-from azero.data.files import StorageError, describe_system_error
+from azero.data.files import StorageError, describe_error
 from azero.data.rows import Row, RowFile
 from azero.data.run_files import EVENTS, METRICS, StoredGame, forget_after, write_samples
 from azero.mesh import is_lead
@@ -67,10 +67,9 @@ class MetricsWriter:
             write()
         except (OSError, StorageError) as error:
             if not self._has_failed:
-                reason = describe_system_error(error) if isinstance(error, OSError) else error
                 self._warnings.append(
-                    f"the metrics in {self._workdir} cannot be written: {reason}. The run "
-                    "continues without the rows that cannot be written"
+                    f"the metrics in {self._workdir} cannot be written: {describe_error(error)}. "
+                    "The run continues without the rows that cannot be written"
                 )
             self._has_failed = True
 

@@ -23,7 +23,7 @@ from azero.console.progress import Progress, working
 from azero.console.tables import count_of
 from azero.console.terminal import make_console
 from azero.data import run_files as files
-from azero.data.files import describe_system_error
+from azero.data.files import describe_error
 from azero.data.rows import Row
 from azero.distributed import EXIT_INTERRUPTED, ProcessLinks, join_cluster
 from azero.experiment import Experiment
@@ -235,9 +235,8 @@ def _write_report(workdir: Path, console: Console) -> None:
     try:
         console.print(f"report: {write_report(workdir)}")
     except (ValueError, OSError) as error:
-        reason = describe_system_error(error) if isinstance(error, OSError) else error
         console.print(
-            f"the report cannot be written: {reason}; azero report {quote(str(workdir))} writes it "
-            "later",
+            f"the report cannot be written: {describe_error(error)}; azero report "
+            f"{quote(str(workdir))} writes it later",
             style="yellow",
         )

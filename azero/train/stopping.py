@@ -17,7 +17,7 @@ from azero.checkpoint import store
 from azero.console.interrupts import exit_at_once, keep_interrupts
 from azero.console.standard_output import say
 from azero.cores import explain_devices
-from azero.data.files import describe_system_error
+from azero.data.files import describe_error
 from azero.distributed import EXIT_INTERRUPTED, ProcessLinks, end_process
 from azero.memory import explain_exhaustion
 
@@ -193,8 +193,7 @@ def end_with_status(start: Callable[[], int]) -> None:
     except (ValueError, FloatingPointError, OSError) as error:
         if os.environ.get("AZERO_TRACEBACK") or isinstance(error, BrokenPipeError):
             raise
-        reason = describe_system_error(error) if isinstance(error, OSError) else error
-        print(f"azero: {reason}", file=sys.stderr)
+        print(f"azero: {describe_error(error)}", file=sys.stderr)
         status = EXIT_ERROR
         end_process(status)
     sys.exit(status)

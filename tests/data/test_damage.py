@@ -16,7 +16,7 @@ from replay_games import assert_equal, fill, open_replay, random_games
 from azero.data.files import (
     DamagedFileError,
     StorageError,
-    describe_system_error,
+    describe_error,
     read_arrays,
     write_arrays,
 )
@@ -192,7 +192,7 @@ def test_a_full_disk_is_named_where_rows_are_written() -> None:
         not_here("there is no device that is always full")
     with pytest.raises(OSError) as raised, RowFile(Path("/dev/full")) as rows:
         rows.append({"a": 1})
-    assert describe_system_error(raised.value).startswith("/dev/full: No space left on device; ")
+    assert describe_error(raised.value).startswith("/dev/full: No space left on device; ")
 
 
 def test_a_directory_that_is_a_link_to_nowhere_is_called_that(tmp_path):
@@ -200,7 +200,7 @@ def test_a_directory_that_is_a_link_to_nowhere_is_called_that(tmp_path):
     for path in (tmp_path / "link", tmp_path / "link" / "run"):
         with pytest.raises(OSError) as raised:
             path.mkdir(parents=True, exist_ok=True)
-        assert describe_system_error(raised.value) == (
+        assert describe_error(raised.value) == (
             f"{tmp_path / 'link'}: it is a link to {tmp_path / 'gone'}, where no directory is; "
             "make it, or use another name"
         )

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from azero.console.interrupts import first_interrupt
 from azero.console.tables import count_of
-from azero.data.files import describe_system_error
+from azero.data.files import describe_error
 from azero.engines.go_game import points_of
 from azero.engines.moves import best_action
 from azero.engines.session import Session
@@ -107,10 +107,8 @@ class Terminal:
         }
         try:
             commands.get(word.lower(), lambda: self._play(line))()
-        except ValueError as error:
-            self._say(f"{error}", "red")
-        except OSError as error:
-            self._say(describe_system_error(error), "red")
+        except (ValueError, OSError) as error:
+            self._say(describe_error(error), "red")
 
     def _help(self) -> None:
         """Print what can be typed; for games other than Go with two moves as examples."""
