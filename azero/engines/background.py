@@ -3,9 +3,12 @@ thread."""
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, TimeoutError
 from typing import Generic, TypeVar
+
+from azero.engines.lines import InputLine, LineReader, LineWriter
 
 T = TypeVar("T")
 WAIT_SECONDS = 0.02
@@ -89,6 +92,7 @@ class ServedGame(Generic[T]):
 
     def __init__(self, game: T | Background[T]) -> None:
         self._loading = Background.of(game)
+        self.has_quit = False
         self.failure: BaseException | None = None
         """Why the network cannot be loaded; set by the first command that needs it."""
 
@@ -105,6 +109,34 @@ class ServedGame(Generic[T]):
     def is_starting(self) -> bool:
         """Whether the game is still being loaded."""
         return not self._loading.is_ready()
+
+    def answer_lines(
+        self,
+        handle: Callable[[InputLine], None],
+        reader: LineReader,
+        write: LineWriter,
+        before_line: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Call `handle` with every line until it sets `has_quit`, or to the end of the input; once
+        the game is loaded, `before_line` before each.
+
+        Raises:
+          Exception: what kept the engine from being started or its network from being loaded.
+        """
+        with raising_causes():
+            while not self.has_quit and not write.is_closed:
+                while self.is_starting and not reader.is_waiting():
+                    time.sleep(WAIT_SECONDS)
+                if not self.is_starting:
+                    _ = self.game  # raises the reason if the engine could not start
+                    before_line()
+                line = reader.take()
+                if line is None:
+                    _ = self.game
+                    return
+                handle(line)
+                if self.failure is not None:
+                    raise self.failure
 
 
 @contextlib.contextmanager

@@ -4,20 +4,13 @@
 from __future__ import annotations
 
 import re
-import time
 import traceback
 from collections.abc import Callable
 from typing import IO, TYPE_CHECKING
 
 from azero import __version__
 from azero.console.standard_output import say
-from azero.engines.background import (
-    WAIT_SECONDS,
-    Background,
-    ServedGame,
-    StartError,
-    raising_causes,
-)
+from azero.engines.background import Background, ServedGame, StartError
 from azero.engines.gtp import analysis as gtp_analysis
 from azero.engines.gtp import board as gtp_board
 from azero.engines.gtp import play as gtp_play
@@ -48,7 +41,6 @@ class GtpEngine(ServedGame["GoGame"]):
         meanwhile. Answers go to `write`."""
         super().__init__(game)
         self.settings = settings
-        self.has_quit = False
         self._write = write
         self._own_commands = _administration(self)
         self._commands: dict[str, Command] = {
@@ -139,18 +131,9 @@ def serve(
     reader = LineReader(source, LONGEST_LINE)
     write = LineWriter(sink)
     engine = make_engine(write, reader.is_waiting)
-    with raising_causes():
-        while not engine.has_quit and not write.is_closed:
-            while engine.is_starting and not reader.is_waiting():
-                time.sleep(WAIT_SECONDS)
-            if not engine.is_starting:
-                game = engine.game
-                if engine.settings.ponders and engine.settings.may_ponder:
-                    game.session.ponder()
-            line = reader.take()
-            if line is None:
-                _ = engine.game  # raises the reason if the engine could not start
-                return
-            engine.handle(line)
-            if engine.failure is not None:
-                raise engine.failure
+
+    def ponder() -> None:
+        if engine.settings.ponders and engine.settings.may_ponder:
+            engine.game.session.ponder()
+
+    engine.answer_lines(engine.handle, reader, write, ponder)

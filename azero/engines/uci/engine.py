@@ -18,7 +18,6 @@ from azero.engines.background import (
     ServedGame,
     StartError,
     importing,
-    raising_causes,
 )
 from azero.engines.lines import InputLine, LineReader, LineWriter
 from azero.engines.moves import best_action
@@ -72,7 +71,6 @@ class UciEngine(ServedGame["MoveGame"]):
         self._visits = visits
         self._lines = lines
         self._write = write
-        self._has_quit = False
         self._megabytes: int | None = None
         self._pending_position: list[str] | None = None
         """The words of a `position` that arrived before the network was ready."""
@@ -106,19 +104,7 @@ class UciEngine(ServedGame["MoveGame"]):
         Raises:
           Exception: what kept the engine from being started or its network from being loaded.
         """
-        with raising_causes():
-            while not self._has_quit and not self._write.is_closed:
-                while self.is_starting and not self._lines.is_waiting():
-                    time.sleep(WAIT_SECONDS)
-                if not self.is_starting:
-                    _ = self.game  # raises the reason if the engine could not start
-                line = self._lines.take()
-                if line is None:
-                    _ = self.game
-                    return
-                self.handle(line)
-                if self.failure is not None:
-                    raise self.failure
+        self.answer_lines(self.handle, self._lines, self._write)
 
     def handle(self, line: InputLine) -> None:
         """Carry out one line."""
@@ -236,7 +222,7 @@ class UciEngine(ServedGame["MoveGame"]):
         self._search.ponderhit()
 
     def _quit(self, words: list[str]) -> None:
-        self._has_quit = True
+        self.has_quit = True
         self._stop(words)
 
     def _go(self, words: list[str]) -> None:
@@ -273,7 +259,7 @@ class UciEngine(ServedGame["MoveGame"]):
         """Search, and return the bestmove line once it may be sent; None if none is expected any
         more."""
         if not self._wait_for_network(search):
-            if self._has_quit or self._write.is_closed:
+            if self.has_quit or self._write.is_closed:
                 return None
             return self._any_move(wanted, "the network is still loading and compiling")
         _ = self.game  # raises the reason if the engine could not start
@@ -316,7 +302,7 @@ class UciEngine(ServedGame["MoveGame"]):
             requests = [parse_go(self._go_words, side) for side in self.dialect.sides]
             waits = [seconds for seconds in map(_loading_seconds, requests) if seconds is not None]
             is_late = bool(waits) and search.is_over_after(min(waits))
-            if self._has_quit or self._write.is_closed or search.is_stopped or is_late:
+            if self.has_quit or self._write.is_closed or search.is_stopped or is_late:
                 return False
             time.sleep(WAIT_SECONDS)
         return True
