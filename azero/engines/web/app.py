@@ -12,6 +12,7 @@ import logging
 import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -116,13 +117,7 @@ class Application:
 
     async def _describe(self, request: Request) -> Response:
         """Describe the game to a page that loads it; a search of an earlier page ends."""
-        game = self._game(request)
-
-        def work() -> dict[str, Any]:
-            with game.changing():
-                return game.describe(with_frame=True)
-
-        return JSONResponse(await run_in_threadpool(work))
+        return await _changed(self._game(request), lambda: None, with_frame=True)
 
     async def _play(self, request: Request) -> Response:
         """Play a move; the request names the ply, so that a second click does nothing."""
@@ -152,7 +147,7 @@ class Application:
 
     async def _think(self, request: Request) -> Response:
         """Search the current position, and play if `plays` is true."""
-        from azero.engines.web.searches import SearchRequest, think
+        from azero.engines.web.searches import think
         from azero.players.thinking import Limits
 
         fields, game, most = await self._fields(request), self._game(request), self.limits
@@ -160,10 +155,10 @@ class Application:
             visits=optional_integer(fields, "visits", 1, most.visits) or most.visits,
             seconds=optional_number(fields, "seconds", 0.01, most.seconds) or most.seconds,
         )
-        search = SearchRequest(
-            limits, plays=flag_of(fields, "plays"), wants_owners=flag_of(fields, "ownership")
+        plays, wants_owners = flag_of(fields, "plays"), flag_of(fields, "ownership")
+        return self._stream(
+            game, partial(think, limits=limits, plays=plays, wants_owners=wants_owners)
         )
-        return self._stream(game, lambda game, push, stop: think(game, search, push, stop))
 
     async def _review(self, request: Request) -> Response:
         from azero.engines.web.searches import review
@@ -301,12 +296,14 @@ async def _described(game: WebGame, status: int = 200) -> Response:
     return JSONResponse(await run_in_threadpool(game.describe, with_frame=True), status)
 
 
-async def _changed(game: WebGame, change: Callable[[], None]) -> Response:
+async def _changed(
+    game: WebGame, change: Callable[[], None], *, with_frame: bool = False
+) -> Response:
     """Change a game, and return what the page shows of it."""
 
     def work() -> dict[str, Any]:
         with game.changing():
             change()
-            return game.describe()
+            return game.describe(with_frame=with_frame)
 
     return JSONResponse(await run_in_threadpool(work))

@@ -3,7 +3,6 @@
 import dataclasses
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,19 +27,18 @@ POLICY_MOVES = 24
 PROGRESS_SECONDS = 0.25
 
 
-@dataclass(frozen=True)
-class SearchRequest:
-    """The settings of a search."""
-
-    limits: Limits
-    plays: bool = False
-    """The network plays the best move at the end, or resigns."""
-    wants_owners: bool = False
-
-
-def think(game: WebGame, request: SearchRequest, push: Push, stop: threading.Event) -> None:
-    """Search the current position; the page gets the events "status", "analysis" and, if the
-    network plays, "game". Ends early, without a move, once `stop` is set.
+def think(
+    game: WebGame,
+    push: Push,
+    stop: threading.Event,
+    limits: Limits,
+    *,
+    plays: bool,
+    wants_owners: bool,
+) -> None:
+    """Search the current position; with `plays` the network then plays the best move, or resigns.
+    The page gets the events "status", "analysis" and, if the network plays, "game". Ends early,
+    without a move, once `stop` is set.
 
     Raises:
       ValueError: the game is over.
@@ -52,7 +50,7 @@ def think(game: WebGame, request: SearchRequest, push: Push, stop: threading.Eve
             raise ValueError("the game is over; take a move back to continue")
         if not _wait(game, push, stop):
             return
-        root = root_estimates(game, position, request.wants_owners)
+        root = root_estimates(game, position, wants_owners)
 
         def report(analysis: Analysis) -> None:
             # without another call of the network, whose lock the search holds
@@ -62,14 +60,14 @@ def think(game: WebGame, request: SearchRequest, push: Push, stop: threading.Eve
             push("analysis", found)
 
         analysis = game.session.think(
-            position, request.limits, ThinkOptions(stop.is_set, report, PROGRESS_SECONDS)
+            position, limits, ThinkOptions(stop.is_set, report, PROGRESS_SECONDS)
         )
         if stop.is_set():
             return
         found = format_analysis(game, position, analysis) | root
         add_leads(found, game, position, analysis)
         push("analysis", found)
-        if request.plays:
+        if plays:
             _play(game, position, analysis)
             push("game", game.describe())
 
