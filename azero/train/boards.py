@@ -78,14 +78,21 @@ def _board_prefix(size: int) -> str:
 
 def part_of_board(values: Mapping[str, V], size: int) -> dict[str, V]:
     """Return the values of a board by their own names; the inverse of `for_board`."""
-    prefix = _board_prefix(size)
-    return {
-        name.removeprefix(prefix): value
-        for name, value in values.items()
-        if name.startswith(prefix)
-    }
+    return part_of(values, _board_prefix(size))
 
 
 def for_board(values: Mapping[str, V], size: int) -> dict[str, V]:
     """Return the values by names that include the board."""
-    return {_board_prefix(size) + name: value for name, value in values.items()}
+    return with_prefix(values, _board_prefix(size))
+
+
+def part_of(values: Mapping[str, V], prefix: str) -> dict[str, V]:
+    """Return the values whose names begin with `prefix`, by names without it; the inverse of
+    `with_prefix`."""
+    names = [name for name in values if name.startswith(prefix)]
+    return {name.removeprefix(prefix): values[name] for name in names}
+
+
+def with_prefix(values: Mapping[str, V], prefix: str) -> dict[str, V]:
+    """Return the values by names that begin with `prefix`."""
+    return {prefix + name: value for name, value in values.items()}

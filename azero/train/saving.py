@@ -35,7 +35,7 @@ from azero.networks.settings import NetworkConfig
 from azero.players.thinking import can_play, describe_board
 from azero.selfplay.carry import slots_before
 from azero.selfplay.trajectory import Assembler, HostArray
-from azero.train.boards import carry_of, for_board, part_of_board
+from azero.train.boards import carry_of, for_board, part_of, part_of_board, with_prefix
 from azero.train.loop import REPLAY, Loop, RunState
 from azero.train.stage import S, State
 from azero.types import PyTree
@@ -145,14 +145,14 @@ def _with_slots(arrays: dict[str, PyTree], slots: HostArray, loop: Loop) -> dict
 def _restore_games(state: RunState, host: dict[str, HostArray], slots: HostArray) -> None:
     """Restore the games in flight on one board, those of `slots` of this process, and the data that
     calibrates resignation."""
-    state.assembler.load_state_dict(Assembler.redistribute([_part(host, _ASSEMBLER)], slots))
-    state.resign.restore(_part(host, _RESIGN))
+    state.assembler.load_state_dict(Assembler.redistribute([part_of(host, _ASSEMBLER)], slots))
+    state.resign.restore(part_of(host, _RESIGN))
 
 
 def _games_of(state: RunState) -> dict[str, HostArray]:
     """Return what `_restore_games` restores."""
-    host = {_ASSEMBLER + name: array for name, array in state.assembler.state_dict().items()}
-    return host | {_RESIGN + name: array for name, array in state.resign.state().items()}
+    games = with_prefix(state.assembler.state_dict(), _ASSEMBLER)
+    return games | with_prefix(state.resign.state(), _RESIGN)
 
 
 def keep_first_network(given: Path | None, workdir: Path) -> list[str]:
@@ -369,11 +369,9 @@ def _redistribute(
       (host arrays, cursor, shards of before).
     """
     hosts = [host for host, _ in restored.parts]
-    parts = [_part(host, _ASSEMBLER) for host in hosts]
-    games = Assembler.redistribute(parts, slots)
+    games = Assembler.redistribute([part_of(host, _ASSEMBLER) for host in hosts], slots)
     # All have the same calibration.
-    own = {name: array for name, array in hosts[0].items() if name.startswith(_RESIGN)}
-    own |= {_ASSEMBLER + name: array for name, array in games.items()}
+    own = with_prefix(part_of(hosts[0], _RESIGN), _RESIGN) | with_prefix(games, _ASSEMBLER)
     cursors = [cursor for _, cursor in restored.parts]
     cursor, inherited = deal_shards(cursors, jax.process_index(), jax.process_count())
     return own, cursor, inherited
@@ -388,9 +386,3 @@ def _changes_of_processes(before: int) -> list[str]:
         "games in flight and the replay's shards are redistributed, and the random draws of "
         "self-play differ from here on"
     ]
-
-
-def _part(host: dict[str, HostArray], prefix: str) -> dict[str, HostArray]:
-    """Return the arrays whose name begins with `prefix`, without it."""
-    names = [name for name in host if name.startswith(prefix)]
-    return {name.removeprefix(prefix): host[name] for name in names}
