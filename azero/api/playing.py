@@ -109,7 +109,9 @@ def play(
     check(timeout > 0, f"timeout is above 0 seconds, not {timeout}")
     sides = [_side(first, seed)]
     sides.append(sides[0] if second == first else _side(second, seed))
-    models = _models(sides)
+    models = [side for side in sides if isinstance(side, Model)]
+    if not models:
+        raise ValueError("at least one player must be a network; azero match plays two programs")
     rules = _rules(models[0], komi)
     game = rules.build()
     names = _names(sides)
@@ -171,13 +173,6 @@ def _side(player: Model | str | Path, seed: int) -> Model | ProgramSpec:
         return Model(spec, seed)
     find_program(spec.command[0])
     return spec
-
-
-def _models(sides: Sequence[Model | ProgramSpec]) -> list[Model]:
-    models = [side for side in sides if isinstance(side, Model)]
-    if not models:
-        raise ValueError("at least one player must be a network; azero match plays two programs")
-    return models
 
 
 def _names(sides: Sequence[Model | ProgramSpec]) -> tuple[str, str]:
