@@ -185,19 +185,6 @@ def to_dict(config: Any) -> dict[str, Any]:
     return typing.cast(dict[str, Any], json.loads(json.dumps(dataclasses.asdict(config))))
 
 
-def read_settings(data: dict[str, Any], base: C, source: str = "settings") -> C:
-    """Return `base` with the keys of `data`, as `to_dict` writes them, replaced.
-
-    Settings that are no more, and those of another kind of game, network or search, which runs of
-    former versions have, are left out.
-
-    Raises:
-      ValueError: a key is unknown (the nearest one is named) or a value has the wrong type;
-        `source` and the key are quoted.
-    """
-    return typing.cast(C, _overlay(base, _without_retired(data), "", source, is_stored=True))
-
-
 def load_overlay(path: Path, base: C) -> C:
     """Return `base` with the keys of the TOML file at `path` replaced; its table [about] is for
     people.
@@ -211,14 +198,17 @@ def load_overlay(path: Path, base: C) -> C:
     return overlay(data, base, str(path))
 
 
-def overlay(data: dict[str, Any], base: C, source: str) -> C:
-    """Return `base` with the keys of `data`, tables as in an overlay file, replaced.
+def overlay(data: dict[str, Any], base: C, source: str, is_stored: bool = False) -> C:
+    """Return `base` with the keys of `data`, tables as in an overlay file, replaced. Where it
+    `is_stored`, as `to_dict` writes it, settings that are no more, and those of another kind of
+    game, network or search, which runs of former versions have, are left out.
 
     Raises:
       ValueError: a key is unknown (the nearest one is named) or a value is wrong; `source` and the
         key are quoted.
     """
-    return typing.cast(C, _overlay(base, data, "", source))
+    data = _without_retired(data) if is_stored else data
+    return typing.cast(C, _overlay(base, data, "", source, is_stored))
 
 
 OVERLAYS = next(
@@ -279,9 +269,7 @@ def _without_retired(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     }
 
 
-def _overlay(
-    base: Any, data: dict[str, Any], prefix: str, source: str, is_stored: bool = False
-) -> Any:
+def _overlay(base: Any, data: dict[str, Any], prefix: str, source: str, is_stored: bool) -> Any:
     if isinstance(base, Kind):
         base = _kind_of(base, data, prefix, source)
         data = {key: value for key, value in data.items() if key != "name"}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from azero.config import read_settings
+from azero.config import overlay
 from azero.data.settings import ReplayConfig
 from azero.games.go.settings import GoConfig
 from azero.games.settings import GameConfig
@@ -31,6 +31,6 @@ class Config:
 
 
 def from_dict(data: dict[str, Any], base: Config | None = None, source: str = "settings") -> Config:
-    """Return `base` (or the defaults) with the keys of `data` replaced; see
-    `azero.config.read_settings`."""
-    return read_settings(data, Config() if base is None else base, source)
+    """Return `base` (or the defaults) with the keys of `data`, as `to_dict` writes them, replaced;
+    see `azero.config.overlay`."""
+    return overlay(data, Config() if base is None else base, source, is_stored=True)
