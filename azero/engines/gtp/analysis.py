@@ -222,7 +222,7 @@ def _analyze(format_line: Format, plays: bool = False) -> Command:
     """Make an analysis command: it reports until input comes, or with `plays` while it chooses a
     move, which it then plays; no input interrupts that."""
 
-    def command(call: Call) -> str:
+    def command(call: Call) -> str | None:
         options = parse_options(call)
         position, restriction = call.game.with_turn(options.colour), options.restriction
         if restriction is not None and not restriction.first_moves(position).any():
@@ -243,7 +243,7 @@ def _analyze(format_line: Format, plays: bool = False) -> Command:
             choice = choose_move(call.game, call.settings, options.colour, reports)
             return f"play {finish_move(call, options.colour, choice)}"
         call.game.session.think(position, Limits(), reports, is_endless=True)
-        return ""
+        return None
 
     return command
 

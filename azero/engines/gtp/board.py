@@ -11,18 +11,18 @@ from azero.games.go import setup
 from azero.games.go.text import format_diagram
 
 
-def boardsize(call: Call) -> str:
+def boardsize(call: Call) -> None:
     """boardsize SIZE: an empty square board; with a second number (KataGo) they are columns and
     rows."""
-    return _resize(call, [0, 1] if len(call.words) > 1 else [0, 0])
+    _resize(call, [0, 1] if len(call.words) > 1 else [0, 0])
 
 
-def rectangular_boardsize(call: Call) -> str:
+def rectangular_boardsize(call: Call) -> None:
     """rectangular_boardsize COLUMNS ROWS (KataGo)."""
-    return _resize(call, [0, 1])
+    _resize(call, [0, 1])
 
 
-def _resize(call: Call, indices: list[int]) -> str:
+def _resize(call: Call, indices: list[int]) -> None:
     call.need(len(set(indices)), "a size")
     words = [call.words[index].removeprefix("-") for index in indices]
     if not all(word.isascii() and word.isdigit() for word in words):
@@ -32,20 +32,17 @@ def _resize(call: Call, indices: list[int]) -> str:
         width = 0
     call.game.clear((height, width))
     call.settings.new_game()
-    return ""
 
 
-def clear_board(call: Call) -> str:
+def clear_board(call: Call) -> None:
     """clear_board: start over."""
     call.game.clear()
     call.settings.new_game()
-    return ""
 
 
-def komi(call: Call) -> str:
+def komi(call: Call) -> None:
     """komi NEW_KOMI."""
     call.game.set_komi(call.number(0))
-    return ""
 
 
 def fixed_handicap(call: Call) -> str:
@@ -64,7 +61,7 @@ def place_free_handicap(call: Call) -> str:
     return _place(call, free_handicap(_handicap_count(call), call.game.shape))
 
 
-def set_free_handicap(call: Call) -> str:
+def set_free_handicap(call: Call) -> None:
     """set_free_handicap VERTEX VERTEX ...: at least two."""
     _need_empty(call)
     points = [call.vertex(index) for index in range(len(call.words))]
@@ -72,7 +69,6 @@ def set_free_handicap(call: Call) -> str:
     if not 2 <= len(points) < size or len(set(points)) < len(points) or size in points:
         raise CommandError("bad vertex list")
     _place(call, points)
-    return ""
 
 
 def _handicap_count(call: Call) -> int:
@@ -122,7 +118,7 @@ def _has_fixed(count: int, shape: tuple[int, int]) -> bool:
         return False
 
 
-def set_position(call: Call) -> str:
+def set_position(call: Call) -> None:
     """set_position COLOUR VERTEX COLOUR VERTEX ... (KataGo): these stones and no history, Black to
     move."""
     if len(call.words) % 2:
@@ -141,7 +137,6 @@ def set_position(call: Call) -> str:
     except ValueError as error:
         raise CommandError("bad vertex list: a chain has no liberty") from error
     call.settings.new_game()
-    return ""
 
 
 def showboard(call: Call) -> str:
@@ -153,7 +148,7 @@ def showboard(call: Call) -> str:
     return f"\n{format_diagram(call.game.board, last)}\n{status}"
 
 
-def loadsgf(call: Call) -> str:
+def loadsgf(call: Call) -> None:
     """loadsgf FILE [MOVE_NUMBER]: the position before that move, or the last one."""
     call.need(1, "a file name")
     # A file name may have blanks in it; a last word of digits is the move number.
@@ -166,10 +161,9 @@ def loadsgf(call: Call) -> str:
         reason = error.strerror if isinstance(error, OSError) else error
         raise CommandError(f"cannot load file: {reason}") from error
     call.settings.new_game()
-    return ""
 
 
-def printsgf(call: Call) -> str:
+def printsgf(call: Call) -> str | None:
     """printsgf [FILE]: the game as SGF, in the answer or written to a file."""
     text = go_record.format_game(call.game, call.settings.result)
     if not call.words or call.words[0] == "-":
@@ -178,7 +172,7 @@ def printsgf(call: Call) -> str:
         Path(" ".join(call.words)).write_text(text, encoding="utf-8")
     except OSError as error:
         raise CommandError(f"cannot write file: {error.strerror}") from error
-    return ""
+    return None
 
 
 def query_boardsize(call: Call) -> str:

@@ -102,7 +102,8 @@ class Call:
         return format_vertex(action, self.game.shape)
 
 
-Command = Callable[[Call], str]
+Command = Callable[[Call], str | None]
+"""Carries a command out and returns its answer, None where it is empty."""
 
 
 def parse_colour(word: str) -> int:

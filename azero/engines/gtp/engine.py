@@ -60,7 +60,7 @@ class GtpEngine(ServedGame["GoGame"]):
             reply.fail(f"line too long: more than {LONGEST_LINE} bytes")
             return
         try:
-            reply.finish(self._answer(words, reply))
+            reply.finish(self._answer(words, reply) or "")
         except (CommandError, ValueError) as error:
             reply.fail(str(error))
         except StartError as error:
@@ -71,7 +71,7 @@ class GtpEngine(ServedGame["GoGame"]):
             say(traceback.format_exc())
             reply.fail(f"internal error: {type(error).__name__}: {error}")
 
-    def _answer(self, words: list[str], reply: Reply) -> str:
+    def _answer(self, words: list[str], reply: Reply) -> str | None:
         if not words:
             raise CommandError("syntax error: no command")
         if words[0] in self._own_commands:
@@ -94,16 +94,15 @@ def _parse(text: str) -> tuple[str, list[str]]:
     return "", words
 
 
-def _administration(engine: GtpEngine) -> dict[str, Callable[[list[str]], str]]:
+def _administration(engine: GtpEngine) -> dict[str, Callable[[list[str]], str | None]]:
     """The commands about the engine itself (section 6.3.1), which need no game: from their words to
     their answers."""
 
     def known_command(words: list[str]) -> str:
         return "true" if words and words[0] in engine.known_commands() else "false"
 
-    def quit_engine(words: list[str]) -> str:
+    def quit_engine(words: list[str]) -> None:
         engine.has_quit = True
-        return ""
 
     return {
         "protocol_version": lambda words: "2",

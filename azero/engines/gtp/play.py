@@ -15,7 +15,7 @@ from azero.players.clock import Clock
 from azero.players.thinking import Restriction, ThinkOptions
 
 
-def play(call: Call) -> str:
+def play(call: Call) -> None:
     """play COLOUR VERTEX."""
     colour, action = call.colour(), call.vertex(1)
     try:
@@ -23,17 +23,15 @@ def play(call: Call) -> str:
     except ValueError as error:
         raise CommandError("illegal move") from error
     call.settings.result = ""
-    return ""
 
 
-def undo(call: Call) -> str:
+def undo(call: Call) -> None:
     """undo: one move."""
     try:
         call.game.undo()
     except ValueError as error:
         raise CommandError("cannot undo") from error
     call.settings.take_back()
-    return ""
 
 
 def genmove(call: Call) -> str:
@@ -112,7 +110,7 @@ def all_legal(call: Call) -> str:
     return " ".join(map(call.format_vertex, np.flatnonzero(position.legal[:-1]).tolist()))
 
 
-def time_settings(call: Call) -> str:
+def time_settings(call: Call) -> None:
     """time_settings MAIN_TIME BYO_YOMI_TIME BYO_YOMI_STONES: seconds; Canadian byo-yomi, absolute
     time, or no limits (section 4.2)."""
     call.need(3, "main time, byo-yomi time and stones")
@@ -122,10 +120,9 @@ def time_settings(call: Call) -> str:
     clock = Clock(main_seconds=main, period_seconds=period, period_moves=moves)
     # A period of some time without stones is how the protocol writes "no limits".
     call.settings.set_time(None if period > 0 and stones == 0 else clock)
-    return ""
 
 
-def kata_time_settings(call: Call) -> str:
+def kata_time_settings(call: Call) -> None:
     """kgs-time_settings and kata-time_settings KIND ...: none, absolute, canadian, byoyomi,
     fischer, fischer-capped."""
     call.need(1, "a time system")
@@ -147,7 +144,6 @@ def kata_time_settings(call: Call) -> str:
         raise CommandError(f"syntax error: {kind} takes {counts[kind]} numbers")
     caps = [parse_number(word) for word in words[2:]] if kind == "fischer-capped" else [-1.0]
     call.settings.set_time(_clock(kind, words), caps[-1] if caps[-1] >= 0 else None)
-    return ""
 
 
 def _clock(kind: str, words: list[str]) -> Clock | None:
@@ -167,14 +163,13 @@ def _clock(kind: str, words: list[str]) -> Clock | None:
     return Clock(main_seconds=main, period_seconds=second, periods=count)
 
 
-def time_left(call: Call) -> str:
+def time_left(call: Call) -> None:
     """time_left COLOUR SECONDS STONES: in byo-yomi STONES counts stones (Canadian) or periods
     (Japanese, as KGS has it); 0 is main time."""
     colour = call.colour()
     call.need(3, "a colour, seconds and stones")
     seconds, stones = parse_number(call.words[1]), parse_integer(call.words[2], 0, 10**9)
     call.settings.set_time_left(colour, max(0.0, seconds), stones)
-    return ""
 
 
 def _seconds(word: str) -> float:
@@ -184,16 +179,15 @@ def _seconds(word: str) -> float:
     return value
 
 
-def stop(call: Call) -> str:
+def stop(call: Call) -> None:
     """stop (KataGo): end pondering, until the next move of the engine."""
     call.settings.may_ponder = False
-    return ""
 
 
 TIME_KINDS = ("none", "absolute", "byoyomi", "canadian", "fischer", "fischer-capped")
 
 
-def set_rules(call: Call) -> str:
+def set_rules(call: Call) -> None:
     """kata-set-rules RULES: a shorthand or JSON; the position stays."""
     call.need(1, "rules")
     try:
@@ -201,22 +195,19 @@ def set_rules(call: Call) -> str:
     except json.JSONDecodeError as error:
         raise CommandError(f"syntax error: not a JSON object: {error.msg}") from error
     call.game.set_rules(rules)
-    return ""
 
 
-def set_rule(call: Call) -> str:
+def set_rule(call: Call) -> None:
     """kata-set-rule RULE VALUE."""
     call.need(2, "a rule and its value")
     call.game.set_rules(with_rule(call.game.rules, call.words[0], call.words[1]))
-    return ""
 
 
-def kgs_rules(call: Call) -> str:
+def kgs_rules(call: Call) -> None:
     """kgs-rules RULES: chinese is KGS's, with positional superko."""
     call.need(1, "rules")
     name = "chinese-kgs" if call.words[0].lower() == "chinese" else call.words[0]
     call.game.set_rules(parse_rules(name, call.game.rules))
-    return ""
 
 
 def get_param(call: Call) -> str:
@@ -225,17 +216,15 @@ def get_param(call: Call) -> str:
     return call.settings.get_param(call.words[0])
 
 
-def set_param(call: Call) -> str:
+def set_param(call: Call) -> None:
     """kata-set-param NAME VALUE."""
     call.need(2, "a parameter and its value")
     call.settings.set_param(call.words[0], call.words[1])
-    return ""
 
 
-def clear_cache(call: Call) -> str:
+def clear_cache(call: Call) -> None:
     """clear_cache (Leela Zero, KataGo): clear the search tree."""
     call.game.session.forget()
-    return ""
 
 
 COMMANDS: dict[str, Command] = {
