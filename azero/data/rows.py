@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -85,7 +85,7 @@ def write_atomically(path: Path, text: str) -> None:
         file.write(text.encode())
 
 
-class RowFile:
+class RowFile(contextlib.AbstractContextManager["RowFile"]):
     """An append-only file of JSON lines; every row is passed to the operating system before
     `append` returns."""
 
@@ -119,9 +119,6 @@ class RowFile:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()

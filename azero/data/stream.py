@@ -1,5 +1,6 @@
 """Batches prefetched by threads while the learner works."""
 
+import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ _THREADS = 2
 """One gathers a batch while the other copies one to the devices."""
 
 
-class Stream(Generic[T]):
+class Stream(contextlib.AbstractContextManager["Stream[T]"], Generic[T]):
     """Iterator over `make(step)` for the steps of a range, computed ahead by threads and returned
     in order.
 
@@ -45,9 +46,6 @@ class Stream(Generic[T]):
         self.waited_s += time.perf_counter() - before
         self._submit()
         return batch
-
-    def __enter__(self) -> "Stream[T]":
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()

@@ -1,11 +1,12 @@
 """The metrics of a run: every number as a JSON line, in TensorBoard's format, and on request in
 Weights & Biases."""
 
+import contextlib
 import socket
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.record_writer import RecordWriter
@@ -21,7 +22,7 @@ TENSORBOARD = "tensorboard"
 """Folder of the TensorBoard files inside the working directory."""
 
 
-class MetricsWriter:
+class MetricsWriter(contextlib.AbstractContextManager["MetricsWriter"]):
     """Writes `metrics.jsonl`, `events.jsonl`, sample games and TensorBoard files, and sends numbers
     to Weights & Biases; every row has been passed to the operating system when its method returns.
 
@@ -122,9 +123,6 @@ class MetricsWriter:
             if file is not None:
                 self._attempt(file.close)
         self._files = self._wandb = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
