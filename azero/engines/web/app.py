@@ -99,8 +99,7 @@ class Application:
 
     async def _new_game(self, request: Request) -> Response:
         service, wanted = self._ready(), _wanted(await self._fields(request), self.limits)
-        game = await run_in_threadpool(service.new_game, wanted)
-        return await _described(game, status=201)
+        return await _made(lambda: service.new_game(wanted))
 
     async def _open(self, request: Request) -> Response:
         """Open the record in the body; the suffix of `name` in the query is its format."""
@@ -109,11 +108,8 @@ class Application:
         service, query = self._ready(), request.query_params
         content = await self._body(request, self.limits.upload_bytes)
         wanted = _wanted({"network": query.get("network", "0")}, self.limits)
-
-        def work() -> WebGame:
-            return service.open(wanted, read_record(query.get("name", ""), content))
-
-        return await _described(await run_in_threadpool(work), status=201)
+        name = query.get("name", "")
+        return await _made(lambda: service.open(wanted, read_record(name, content)))
 
     async def _describe(self, request: Request) -> Response:
         """Describe the game to a page that loads it; a search of an earlier page ends."""
@@ -191,11 +187,11 @@ class Application:
         wanted = _wanted({"network": request.path_params["network"]}, self.limits)
         iteration, number = (integer_of(fields, name, 0, 10**9) for name in ("iteration", "number"))
 
-        def work() -> WebGame:
+        def make() -> WebGame:
             workdir = service.offer(wanted.network).needed_workdir()
             return service.open(wanted, sample_record(workdir, iteration, number))
 
-        return await _described(await run_in_threadpool(work), status=201)
+        return await _made(make)
 
     def _game(self, request: Request) -> WebGame:
         return self._ready().game(request.path_params["game"])
@@ -292,8 +288,9 @@ def _load(names: tuple[str, ...], limits: WebLimits) -> Service:
     return Service(names, limits)
 
 
-async def _described(game: WebGame, status: int = 200) -> Response:
-    return JSONResponse(await run_in_threadpool(game.describe, with_frame=True), status)
+async def _made(make: Callable[[], WebGame]) -> Response:
+    """Make a game, and return what the page shows of it."""
+    return JSONResponse(await run_in_threadpool(lambda: make().describe(with_frame=True)), 201)
 
 
 async def _changed(
