@@ -129,13 +129,9 @@ def make_learner(
     """
     check_divides(config.batch_size, mesh, "learner.batch-size")
     check_heads(config, network.heads)
-    init, step, add, update = _pure_functions(config, network, game, loss_fn)
+    init, step, no_gradients, add, update = _pure_functions(config, network, game, loss_fn)
     everywhere, split = replicated(mesh), batch_sharded(mesh)
     compiled = functools.partial(jax.jit, out_shardings=everywhere)
-
-    def no_gradients(state: TrainState) -> PyTree:
-        return jax.tree.map(jnp.zeros_like, state.params)
-
     return Learner(
         init=compiled(init),
         train_step=compiled(step, in_shardings=(everywhere, split), donate_argnums=0),
@@ -145,15 +141,6 @@ def make_learner(
         ),
         update=compiled(update, in_shardings=(everywhere, everywhere), donate_argnums=0),
     )
-
-
-class _PureFunctions(NamedTuple):
-    """The compiled functions of a learner; see `Learner`."""
-
-    init: Callable[[Array], TrainState]
-    step: Callable[[TrainState, Batch], tuple[TrainState, Metrics]]
-    add: Callable[[TrainState, PyTree, Batch, Array], tuple[PyTree, Metrics]]
-    update: Callable[[TrainState, PyTree], TrainState]
 
 
 def _first_variables(network: Network, key: Array) -> tuple[PyTree, PyTree]:
@@ -175,7 +162,8 @@ def _first_variables(network: Network, key: Array) -> tuple[PyTree, PyTree]:
 
 def _pure_functions(
     config: LearnerConfig, network: Network, game: Game, loss_fn: LossFn
-) -> _PureFunctions:
+) -> Learner:
+    """Return the functions of a learner before they are compiled."""
     optimiser, schedule = make_optimiser(config), make_schedule(config)
     penalty_weight, penalise = make_penalty(config)
     planes_shape, num_actions = (*game.board_shape, game.num_planes), game.num_actions
@@ -221,6 +209,9 @@ def _pure_functions(
         stats = _statistics_of_average(network, state, moved.average, batch.planes)
         return dataclasses.replace(moved, batch_stats=stats), metrics
 
+    def no_gradients(state: TrainState) -> PyTree:
+        return jax.tree.map(jnp.zeros_like, state.params)
+
     def add(
         state: TrainState, gradients: PyTree, batch: Batch, share: Array
     ) -> tuple[PyTree, Metrics]:
@@ -232,7 +223,7 @@ def _pure_functions(
     def update(state: TrainState, gradients: PyTree) -> TrainState:
         return move(state, penalise(gradients, state.params), state.batch_stats)
 
-    return _PureFunctions(init, step, add, update)
+    return Learner(init, step, no_gradients, add, update)
 
 
 def _next_average(config: LearnerConfig, state: TrainState, params: PyTree) -> PyTree:
