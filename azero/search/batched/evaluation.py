@@ -179,16 +179,15 @@ def _evaluate(
 ) -> Evaluated:
     states = jax.vmap(game.step)(before, action)
     logits, values = leaf(params, key, states)
-    terminal = jax.vmap(game.is_terminal)(states)
     legal_mask = jax.vmap(game.legal_action_mask)(states)
     moves, priors = leaf_priors(logits, legal_mask, width, game.max_legal_actions)
     return Evaluated(
         states,
         players=jax.vmap(game.to_play)(states),
-        terminal=terminal,
+        terminal=jax.vmap(game.is_terminal)(states),
         moves=moves,
         priors=priors,
-        values=jnp.where(terminal, result_for_mover(game, states), values.astype(jnp.float32)),
+        values=exact_values(game, states, values),
     )
 
 
@@ -231,15 +230,13 @@ def evaluate_roots(
     states = jax.vmap(game.search_state)(roots)
     legal_mask = jax.vmap(game.legal_action_mask)(roots)
     logits, values = leaf(params, key, states)
-    values = jnp.where(
-        jax.vmap(game.is_terminal)(states),
-        result_for_mover(game, states),
-        values.astype(jnp.float32),
-    )
-    return states, jnp.where(legal_mask, logits.astype(jnp.float32), -jnp.inf), legal_mask, values
+    logits = jnp.where(legal_mask, logits.astype(jnp.float32), -jnp.inf)
+    return states, logits, legal_mask, exact_values(game, states, values)
 
 
-def result_for_mover(game: Game, states: PyTree) -> Array:
-    """Return float32[B]: the result of finished games for the side to move, zero for the others."""
-    players = jax.vmap(game.to_play)(states)
-    return jnp.take_along_axis(jax.vmap(game.rewards)(states), players[:, None], axis=-1)[:, 0]
+def exact_values(game: Game, states: PyTree, values: Array) -> Array:
+    """Return float32[B] for the side to move: the results of finished games, the leaf's `values` of
+    the others."""
+    players, rewards = jax.vmap(game.to_play)(states), jax.vmap(game.rewards)(states)
+    results = jnp.take_along_axis(rewards, players[:, None], axis=-1)[:, 0]
+    return jnp.where(jax.vmap(game.is_terminal)(states), results, values.astype(jnp.float32))

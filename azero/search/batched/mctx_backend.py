@@ -18,7 +18,7 @@ import mctx
 
 from azero.games.game import Game
 from azero.search.batched import puct
-from azero.search.batched.evaluation import ILLEGAL, evaluate_roots, result_for_mover
+from azero.search.batched.evaluation import ILLEGAL, evaluate_roots, exact_values
 from azero.search.batched.tree import Edges, best_child_value, best_legal
 from azero.search.search import LeafFn, SearchFn, SearchOutput
 from azero.search.settings import GumbelConfig, PuctConfig
@@ -37,11 +37,7 @@ def make_recurrent_fn(game: Game, leaf: LeafFn) -> mctx.RecurrentFn:
     ) -> tuple[mctx.RecurrentFnOutput, PyTree]:
         states = jax.vmap(game.step)(embedding, action)
         logits, values = leaf(params, key, states)
-        values = jnp.where(
-            jax.vmap(game.is_terminal)(states),
-            result_for_mover(game, states),
-            values.astype(jnp.float32),
-        )
+        values = exact_values(game, states, values)
         same_side = jax.vmap(game.to_play)(states) == jax.vmap(game.to_play)(embedding)
         output = mctx.RecurrentFnOutput(
             reward=jnp.zeros_like(values),
