@@ -217,17 +217,10 @@ def _load(root: Path, iteration: int) -> tuple[PyTree, Config]:
     record = orbax_io.read_record(root, iteration)
     leaves = record["leaves"]
     part = "best" if "best" in leaves else "train"
-    arrays = orbax_io.read_item(root, iteration, part, leaves[part])
-    averaged = any(path.startswith("average/") for path in arrays)
-    places = {"params": "average" if averaged else "params", "batch_stats": "batch_stats"}
-    named = {
-        f"{name}/{path.removeprefix(f'{place}/')}": array
-        for name, place in places.items()
-        for path, array in arrays.items()
-        if path.startswith(f"{place}/")
-    }
-    config = from_dict(record["config"], source=f"checkpoint {iteration}")
-    return unflatten_dict(named, sep="/"), config
+    state = unflatten_dict(orbax_io.read_item(root, iteration, part, leaves[part]), sep="/")
+    places = {"params": "average" if "average" in state else "params", "batch_stats": "batch_stats"}
+    variables = {name: state[place] for name, place in places.items() if place in state}
+    return variables, from_dict(record["config"], source=f"checkpoint {iteration}")
 
 
 def _seconds_since(saved_at: float) -> float:

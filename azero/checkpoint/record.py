@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from flax.traverse_util import flatten_dict
+
 from azero.config import to_dict
 from azero.learn.settings import AUXILIARY_TARGETS
 from azero.settings import Config
@@ -128,7 +130,7 @@ def settings_changes(saved: dict[str, Any], config: Config) -> tuple[list[str], 
     refused: list[str] = []
     allowed: list[str] = []
     now = to_dict(config)
-    old, new = _flatten(saved), _flatten(now)
+    old, new = flatten_dict(saved, sep="."), flatten_dict(now, sep=".")
     text = "{name} = {before} in the checkpoint, now {now}"
     had_targets, has_targets = (any(flat.get(name) for name in _TARGETS) for flat in (old, new))
     for setting, line in format_changes(saved, now, text).items():
@@ -146,7 +148,7 @@ def settings_changes(saved: dict[str, Any], config: Config) -> tuple[list[str], 
 def format_changes(before: Mapping[str, Any], now: Mapping[str, Any], text: str) -> dict[str, str]:
     """Return the line `text`, with {name}, {before} and {now}, for each setting that differs
     between two sets of them, by its name; what only one of them has is left out."""
-    old, new = _flatten(before), _flatten(now)
+    old, new = flatten_dict(before, sep="."), flatten_dict(now, sep=".")
     return {
         name: text.format(
             name=name.replace("_", "-"), before=_show(old[name]), now=_show(new[name])
@@ -154,14 +156,6 @@ def format_changes(before: Mapping[str, Any], now: Mapping[str, Any], text: str)
         for name in sorted(old.keys() & new.keys())
         if old[name] != new[name]
     }
-
-
-def _flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in settings.items():
-        is_table = isinstance(value, dict)
-        flat |= _flatten(value, f"{prefix}{name}.") if is_table else {f"{prefix}{name}": value}
-    return flat
 
 
 def _show(value: Any) -> str:
