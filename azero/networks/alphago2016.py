@@ -172,9 +172,7 @@ def convolve_first(name: str, x: Array, kernel: Array) -> Array:
     kernel, and so is its gradient with respect to the kernel.
     """
     if name == "xla":
-        return lax.conv_general_dilated(
-            x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
-        )
+        return CONVOLUTIONS["xla"].apply(x, kernel)
     height, width = x.shape[1:3]
     margin = FIRST_WIDTH // 2
     padded = jnp.pad(x, ((0, 0), (margin, margin), (margin, margin), (0, 0)))
