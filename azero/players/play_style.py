@@ -143,6 +143,8 @@ class PlayStyle:
             allowed = ", ".join(CHOICES)
             raise ValueError(f"choice must be one of {allowed}, not {self.choice!r}")
         check_range(self, "", "resign_moves", 1)
+        check_range(self, "", "lag_seconds", 0)
+        check_range(self, "", "own_moves", 0, above=True)
 
 
 ALPHAGO2016 = PlayStyle(

@@ -14,6 +14,7 @@ from azero.games.go.rules import Go
 from azero.games.go.sensible import own_eyes
 from azero.networks.network import Network
 from azero.networks.settings import Policy2016Config
+from azero.players.play_style import PlayStyle
 from azero.search.leaf import AnyLeafFn, averaged_network_leaf, last_resort_leaf, network_leaf
 from azero.search.search import LeafFn
 from azero.search.settings import PuctConfig, Search, SearchConfig
@@ -123,9 +124,21 @@ def search_settings(config: Config, search: str, constants: Constants = ()) -> S
             f"{unknown[0].replace('_', '-')} is not a setting of the search {search}; it has "
             f"{', '.join(known).replace('_', '-')}"
         )
+    TreeSettings(**tree_constants(constants))
+    PlayStyle(**time_constants(constants))
     return settings.replace(
         **{name: kinds[name](value) for name, value in given.items() if name in kinds}
     )
+
+
+def tree_constants(constants: Constants) -> dict[str, Any]:
+    """Return those of the tree of ENGINE, as arguments of `TreeSettings`."""
+    return {name: int(value) for name, value in constants if name in TREE_CONSTANTS}
+
+
+def time_constants(constants: Constants) -> dict[str, Any]:
+    """Return those of the use of a clock, as arguments of `PlayStyle`."""
+    return {name: value for name, value in constants if name in TIME_CONSTANTS}
 
 
 def _has_effect(settings: SearchConfig, name: str, given: Iterable[str]) -> bool:
@@ -157,7 +170,7 @@ def tree_settings(
     """
     symmetry = symmetry_of(config)
     settings = search_settings(config, search, constants)
-    tree: dict[str, Any] = {name: int(value) for name, value in constants if name in TREE_CONSTANTS}
+    tree = tree_constants(constants)
     rule = rule_of(settings, num_actions)
     if search == ENGINE:
         # An accelerator evaluates one batch while the host gathers the next; on a CPU both compete.

@@ -39,12 +39,12 @@ from azero.players.random_moves import RandomMovesSpec, load_random_moves, make_
 from azero.players.searches import (
     ENGINE,
     SEARCHES,
-    TIME_CONSTANTS,
     TRAINED,
     all_constants,
     match_leaf,
     rule_name,
     search_settings,
+    time_constants,
     tree_settings,
     with_eyes_last,
     with_symmetries,
@@ -351,8 +351,7 @@ def load_thinker(
     style = settings.style
     if search != ENGINE:
         style = dataclasses.replace(style, choice="visits")
-    timing = {name: value for name, value in spec.constants if name in TIME_CONSTANTS}
-    style = dataclasses.replace(style, **timing)  # type: ignore[arg-type]
+    style = dataclasses.replace(style, **time_constants(spec.constants))
     if spec.visits is not None:
         # The searches of runs count new simulations where they keep trees, the engine search all.
         counts_new = search != ENGINE and tree.keeps_tree

@@ -56,6 +56,10 @@ def test_a_name_says_the_settings_and_the_search_has_them():
         ("search=engine&pb-c-init=x", "pb-c-init=x .* is not a number"),
         ("search=engine&pb-c-init=-1", "pb-c-init"),
         ("search=engine&nothing=1", "settings of it"),
+        ("search=engine&batch=0", "batch is at least 1, not 0"),
+        ("search=engine&virtual-loss=-1", "virtual-loss is at least 0, not -1"),
+        ("search=gumbel&own-moves=0", "own-moves is above 0, not 0"),
+        ("search=gumbel&lag-seconds=nan", "lag-seconds is at least 0, not nan"),
     ],
 )
 def test_what_a_search_does_not_have_is_named(query, message):
