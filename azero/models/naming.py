@@ -58,12 +58,13 @@ def parse_network_name(text: str) -> NetworkName | None:
 
 
 def read_options(query: str, text: str) -> list[tuple[str, str]]:
-    """Return the options of the player's name `text`, what follows its question mark, in order.
+    """Return the options of the player's name `text`, what follows its question mark, in order. A +
+    is not a blank, as in forms of the web, but a +, as in the path "runs/a+b".
 
     Raises:
       ValueError: one is given twice.
     """
-    options = parse_qsl(query, keep_blank_values=True)
+    options = parse_qsl(query.replace("+", "%2B"), keep_blank_values=True)
     names = [name.replace("-", "_") for name, _ in options]
     for number, (name, _) in enumerate(options):
         if names[number] in names[:number]:

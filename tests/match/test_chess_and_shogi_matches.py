@@ -357,6 +357,8 @@ def test_programs_by_name() -> None:
     assert (minichess.game, minichess.options) == ("minichess", (("UCI_Variant", "gardner"),))
     spaced = parse_program("uci:a?option.Move Overhead=100")
     assert spaced == UciSpec(("a",), "chess", (("Move Overhead", "100"),))
+    path = parse_program("uci:a?option.SyzygyPath=/c++/a b")
+    assert path.options == (("SyzygyPath", "/c++/a b"),)
     assert (usual.by_clock().go, limited.by_clock().go) == ("", "movetime 1000")
     assert fairy.name == "fairy-stockfish, UCI_Elo 1350, movetime 50 depth 3"
     ours = parse_program("uci:azero uci --random-net chess?blocks=2&filters=8?nodes=4")
