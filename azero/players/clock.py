@@ -127,7 +127,7 @@ class TimeControl:
         for value in (*times, self.periods):
             if value is not None and not 0 <= value < math.inf:
                 raise ValueError(f"times are numbers of seconds from 0 upwards, not {value}")
-        if self.seconds_per_move == 0 or (self.main_time == 0 and self.increment == self.periods):
+        if self.seconds_per_move == 0 or (self.main_time == 0 and self.periods == 0):
             raise ValueError("a clock of 0 seconds leaves no time for a move")
 
 

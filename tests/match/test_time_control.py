@@ -242,6 +242,7 @@ def test_a_program_far_behind_resigns_after_ten_moves(mode, resigns):
         ({"main_time": 60.0, "increment": 1.0, "periods": 1, "period_time": 5.0}, "excludes"),
         ({"seconds_per_move": -1.0}, "from 0 upwards"),
         ({"seconds_per_move": 0.0}, "no time"),
+        ({"main_time": 0.0, "increment": 5.0}, "no time"),
     ],
 )
 def test_what_is_no_clock_is_named(settings, message):
