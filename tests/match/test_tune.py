@@ -193,6 +193,7 @@ def test_what_cannot_be_tuned_is_named(tmp_path):
         ({"parameter": ()}, "nothing to tune"),
         ({"trials": 0}, "trials is at least 1"),
         ({"confirm_games": 3}, "confirm-games is even"),
+        ({"player": "uci:stockfish?nodes=5", "parameter": ("skill=0..20",)}, "is a program"),
     ):
         with pytest.raises(ValueError, match=message):
             tune(request_in(tmp_path, **changes), save_posterior, QUIET, scripted())

@@ -24,7 +24,7 @@ def test_a_parameter_is_a_range():
     assert with_values(own, SPACE, (0.5, 4.0)) == "go9?visits=8&c=0.5&batch=4"
     large = [parse_parameter("pb-c-base=100..2000000")]
     assert with_values("go9", large, (1234567.0,)) == "go9?pb-c-base=1234567"
-    for wrong in ("c", "c=1", "c=2..1", "c=0..1:log", "c=a..b", "c=1..2:square"):
+    for wrong in ("c", "c=1", "c=2..1", "c=0..1:log", "c=a..b", "c=1..1e400", "c=1..2:square"):
         with pytest.raises(ValueError, match="--parameter"):
             parse_parameter(wrong)
     # Rounded, 0.2 would be 0, which has no logarithm.

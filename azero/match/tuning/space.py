@@ -69,9 +69,10 @@ def parse_parameter(text: str, whole: Sequence[str] = ()) -> Parameter:
         raise ValueError(
             f"--parameter {text}: a parameter is NAME=LOW..HIGH, or NAME=LOW..HIGH:log"
         ) from None
-    if not parameter.low < parameter.high or (parameter.is_log and parameter.low <= 0):
+    lowest = 0.0 if parameter.is_log else -math.inf
+    if not lowest < parameter.low < parameter.high < math.inf:
         raise ValueError(
-            f"--parameter {text}: the range goes from a lower to a higher number"
+            f"--parameter {text}: the range goes from a lower to a higher finite number"
             f"{', above 0 for :log' if parameter.is_log else ''}"
         )
     if parameter.is_whole and not (parameter.low.is_integer() and parameter.high.is_integer()):

@@ -36,6 +36,7 @@ from azero.match.tuning.optimiser import Observation, Posterior, check_installed
 from azero.match.tuning.request import TuneRequest
 from azero.match.tuning.space import Parameter, parse_parameter, point_of, values_of, with_values
 from azero.players.searches import all_constants
+from azero.players.specs import parse_thinker
 
 SETTINGS, TRIALS, PLOT = "tuning.json", "trials.jsonl", "posterior.png"
 _WHOLE = ("visits", "threshold", "policy_batch")
@@ -86,6 +87,7 @@ def tune(
     """
     console = console or make_console()
     check_installed()
+    parse_thinker(request.player)  # programs have settings of their own
     whole = [name for name, kind in all_constants().items() if kind is int]
     space = [parse_parameter(text, (*whole, *_WHOLE)) for text in request.parameter]
     names = [parameter.name for parameter in space]
