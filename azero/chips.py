@@ -28,7 +28,7 @@ class Chip:
     axes: int
     """Dimensions of the torus in which the chips of a slice lie."""
     devices: int
-    """JAX devices of a chip: its two cores are one device from v4 on."""
+    """JAX devices of a chip: its two cores are one device in v4 and v5p."""
     clock: float
     """Cycles per second, in which the compiler estimates times."""
 
@@ -43,15 +43,15 @@ class Chip:
         return self.flops / self.devices
 
 
-# Sources: the pages "TPU v3", "TPU v4", "TPU v5e", "TPU v5p", "TPU v6e" of the Cloud TPU
+# Sources: the pages "TPU v3", "TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x" of the Cloud TPU
 # documentation ("Key specifications"; capacities are powers of two, as the compiler's own limits
 # show); links of v2 and v3, and all of v2: Norrie et al. 2021 (IEEE Micro 41), Table 1: four links
-# of 496 and 656 Gbit/s; links of v4: Jouppi et al. 2023 (ISCA), six of 50 GB/s; the others: 1,600,
-# 4,800 and 3,200 Gbit/s in the documentation. Clock rates of v2 and v3: Norrie et al., Table 1; of
-# v4: Jouppi et al., Table 4. The others are not published there: the peak over the operations of a
-# cycle, two for each cell of four matrix units a core, 128x128 (v5e one core, v5p two) or 256x256
-# (v6e; with two units, as the documentation has it, the compiler would estimate large products at
-# more than the peak).
+# of 496 and 656 Gbit/s; links of v4: Jouppi et al. 2023 (ISCA), six of 50 GB/s; the others: half of
+# the documentation's 400, 1,200, 800 and 1,200 GB/s in both directions. Clock rates of v2 and v3:
+# Norrie et al., Table 1; of v4: Jouppi et al., Table 4. The others are not published there: the
+# peak over the operations of a cycle, two for each cell of four matrix units a core, 128x128 (v5e
+# one core, v5p two) or 256x256 (v6e one, tpu7x two; with two units in v6e, as the documentation has
+# it, the compiler would estimate large products at more than the peak).
 CHIPS = {
     "v2": Chip(
         hbm=16 * GIB, flops=46e12, bandwidth=700e9, links=248e9, axes=2, devices=2, clock=700e6
@@ -71,10 +71,13 @@ CHIPS = {
     "v6e": Chip(
         hbm=32 * GIB, flops=918e12, bandwidth=1638e9, links=400e9, axes=2, devices=1, clock=1.75e9
     ),
+    "tpu7x": Chip(
+        hbm=192 * GIB, flops=2307e12, bandwidth=7380e9, links=600e9, axes=3, devices=2, clock=2.2e9
+    ),
 }
 """Generations by the name before the colon of a topology."""
-_TPU_KINDS = {"v5 lite": "v5e", "v5": "v5p", "v6 lite": "v6e"}
-"""Other names of generations in JAX's device kinds."""
+_TPU_KINDS = {"TPU v5 lite": "v5e", "TPU v5": "v5p", "TPU v6 lite": "v6e", "TPU7x": "tpu7x"}
+"""JAX's kinds of devices that are not "TPU" and the generation."""
 _GPU_FLOPS = {
     "T4": (65e12, 8.1e12),  # no bf16: fp16; no TF32 before Ampere: plain float32
     "V100": (125e12, 15.7e12),  # the same; SXM2
@@ -120,8 +123,8 @@ def peak_flops(kind: str, dtype: str = "bfloat16") -> float | None:
 
     TPUs take float32 products in one bf16 pass by default. None is a device that no table has.
     """
-    generations = {name: name for name in CHIPS} | _TPU_KINDS
-    peaks = {f"TPU {word}": CHIPS[name].device_flops for word, name in generations.items()}
+    generations = {f"TPU {name}": name for name in CHIPS} | _TPU_KINDS
+    peaks = {kind: CHIPS[name].device_flops for kind, name in generations.items()}
     peaks |= {name: pair[dtype == "float32"] for name, pair in _GPU_FLOPS.items()}
     # The longest name counts whose words are among those of the kind: not TPU v5 for TPU v5 lite.
     names = [name for name in peaks if re.search(rf"\b{name}\b", kind, re.IGNORECASE)]

@@ -57,8 +57,8 @@ class PlanArguments:
     experiment: str = "go19"
     """The experiment, such as go19."""
     topology: str = "v5e:2x4"
-    """The slice: generation (v2, v3, v4, v5e, v5p, v6e) and grid of chips, from v5e:1x1 to
-    v5e:16x16; v4 and v5p have three axes, as in v4:2x2x1."""
+    """The slice: generation (v2, v3, v4, v5e, v5p, v6e, tpu7x) and grid of chips, from v5e:1x1
+    to v5e:16x16; v4, v5p and tpu7x have three axes, as in v4:2x2x1."""
     config: Overlays = ()
     """Overlay for a machine or a budget, a TOML file with only the keys that differ (see configs/).
     Of several, later ones win."""

@@ -150,6 +150,7 @@ def test_peaks_of_devices():
     assert peak_flops("TPU v5 lite", "float32") == peak_flops("TPU v5 lite") == 197e12
     assert (peak_flops("TPU v5"), peak_flops("TPU v5p")) == (459e12, 459e12)
     assert peak_flops("TPU v3") == 61.5e12, "of a device, which is one of a chip's two cores"
+    assert peak_flops("TPU7x") == peak_flops("TPU v6 lite") * 2307 / 918 / 2
     assert peak_flops("Tesla T4", "float32") == 8.1e12
     assert peak_flops("abacus") is None and peak_flops("NVIDIA L40S") is None
 

@@ -150,7 +150,7 @@ def compiled(topology: str, function, *shapes) -> Module:
 
 
 @needs_compiler
-@pytest.mark.parametrize("topology", ["v4:2x2x1", "v5e:1x1", "v5p:2x2x1", "v6e:1x1"])
+@pytest.mark.parametrize("topology", ["v4:2x2x1", "v5e:1x1", "v5p:2x2x1", "v6e:1x1", "tpu7x:1x1x1"])
 def test_the_clock_rate_gives_a_large_product_the_time_of_the_peak(topology: str) -> None:
     """The compiler's estimate is above the bound, on no generation by half: another clock rate
     would be."""
