@@ -279,11 +279,13 @@ def _pointwise_gradients(saved: tuple[Array, Array], gradient: Array) -> tuple[A
     """Return those of `x` and the weights; the latter in parts, too, or XLA would multiply and sum
     a single column without the matrix unit."""
     x, kernel = saved
-    of_x = jnp.einsum("bhwf,cf->bhwc", gradient, kernel, precision=lax.Precision.HIGHEST)
-    of_kernel = jnp.einsum(
-        "bhwc,bhwf->cf", x, _in_parts(gradient), preferred_element_type=jnp.float32
+    of_kernel = _sum_parts(
+        jnp.einsum("bhwc,bhwf->cf", x, _in_parts(gradient), preferred_element_type=jnp.float32)
     )
-    return of_x.astype(x.dtype), _sum_parts(of_kernel)
+    # The weights' gradients first, or `x` would take memory during the rest of the backward pass.
+    kernel, of_kernel = lax.optimization_barrier((kernel, of_kernel))
+    of_x = jnp.einsum("bhwf,cf->bhwc", gradient, kernel, precision=lax.Precision.HIGHEST)
+    return of_x.astype(x.dtype), of_kernel
 
 
 _pointwise_in_parts.defvjp(_pointwise_forward, _pointwise_gradients)
