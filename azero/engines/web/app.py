@@ -25,6 +25,7 @@ from starlette.staticfiles import StaticFiles
 
 from azero.engines.background import Background, StartError, importing
 from azero.engines.kata.fields import (
+    QueryError,
     flag_of,
     integer_of,
     optional_integer,
@@ -43,6 +44,8 @@ _log = logging.getLogger(__name__)
 _READ_ON = 16
 """A body that is too large is read up to this many times the limit, so that its sender is there to
 read why it is refused; a choice."""
+_FIELDS = ("network", "iteration", "columns", "rows", "komi", "handicap", "start")
+"""Of the request for a new game."""
 STATIC = str(files("azero.engines.web").joinpath("static"))
 Work = Callable[["WebGame", Callable[[str, dict[str, Any]], None], threading.Event], None]
 """A search: (game, function that sends an event, stop) -> None; it runs in a thread."""
@@ -264,12 +267,15 @@ def _wanted(fields: dict[str, Any], limits: WebLimits) -> NewGame:
     """Return the game that a request describes.
 
     Raises:
-      QueryError: a field is wrong.
+      QueryError: a field is wrong or unknown.
     """
     from azero.engines.go_game import SMALLEST
     from azero.engines.web.service import NewGame
     from azero.games.go.settings import LARGEST_SIDE
 
+    for name in fields:
+        if name not in _FIELDS:
+            raise QueryError(name, f"Unknown; a new game has {', '.join(_FIELDS)}")
     columns = optional_integer(fields, "columns", SMALLEST, LARGEST_SIDE)
     rows = optional_integer(fields, "rows", SMALLEST, LARGEST_SIDE) or columns
     return NewGame(

@@ -391,6 +391,22 @@ def test_a_new_game_that_is_refused_leaves_the_game_in_progress_alone(person) ->
     person.problems.clear()  # the browser's own notes of the refusals
 
 
+def test_a_refused_game_is_asked_for_again_as_it_was(person) -> None:
+    page, refusal = person.page, {"status": 503, "json": {"error": "too many games"}}
+    person.new_game(MINICHESS, visits=8)
+    page.route("**/api/games", lambda route: route.fulfill(**refusal), times=1)
+    page.click("#new")
+    page.select_option("[name=network]", GO)
+    page.fill("[name=komi]", "3.5")
+    page.click("#new-dialog button.primary")
+    page.wait_for_selector("#message.error")
+    page.click("#new")
+    assert page.input_value("[name=komi]") == "3.5"
+    page.click("#new-dialog button.primary")
+    page.wait_for_selector("body[data-game=go]")
+    person.problems.clear()
+
+
 def test_nothing_of_a_game_can_be_pressed_before_the_first_game_is_there(server, browser) -> None:
     context = browser.new_context()
     page, held = context.new_page(), []

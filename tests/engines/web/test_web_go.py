@@ -391,6 +391,8 @@ def test_handicap_and_komi_are_as_asked_for(server) -> None:
     assert answer.json()["error"].startswith("komi 0.3: allowed are multiples of 0.5")
     answer = httpx.post(f"{server.url}/api/games", json={"network": "0", "columns": 9})
     assert answer.json() == {"error": "random go5 plays on 5x5 only"}
+    answer = httpx.post(f"{server.url}/api/games", json={"network": "0", "size": 5})
+    assert answer.status_code == 400 and "Unknown; a new game has network" in answer.json()["error"]
 
 
 def test_a_draw_says_why(server) -> None:

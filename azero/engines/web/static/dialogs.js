@@ -24,7 +24,7 @@ export function askForGame(state) {
     input.onchange = () => { fields.amount.value = USUAL_AMOUNT[fields.unit.value]; fitAmount(fields, state.server.limits); };
   });
   refresh();
-  fields.start.value = asked.fields.start ?? "";
+  if (fields.network.value === asked.fields.network) restore(fields, asked.fields);
   fitAmount(fields, state.server.limits);
   dialog.returnValue = "cancel";
   dialog.showModal();
@@ -60,6 +60,15 @@ function fit(form, network) {
   form.querySelector(".first-side").textContent = names[0];
   form.querySelector(".second-side").textContent = names[1];
   fitHandicap(fields);
+}
+
+// Fills in what a refused game was asked with.
+function restore(fields, asked) {
+  for (const name of ["columns", "rows", "komi", "iteration", "start"]) {
+    if (name in asked) fields[name].value = asked[name];
+  }
+  fitHandicap(fields);
+  fields.handicap.value = asked.handicap ?? 0;
 }
 
 function fitHandicap(fields) {
