@@ -160,22 +160,14 @@ def _first_variables(network: Network, key: Array) -> tuple[PyTree, PyTree]:
     return variables["params"], variables["batch_stats"]
 
 
-def _pure_functions(
+def _make_gradients(
     config: LearnerConfig, network: Network, game: Game, loss_fn: LossFn
-) -> Learner:
-    """Return the functions of a learner before they are compiled."""
-    optimiser, schedule = make_optimiser(config), make_schedule(config)
-    penalty_weight, penalise = make_penalty(config)
+) -> Callable[[TrainState, Batch], tuple[PyTree, PyTree, Array, Losses]]:
+    """Return the function to gradients, new batch statistics, the loss without the L2 term, and its
+    parts."""
     planes_shape, num_actions = (*game.board_shape, game.num_planes), game.num_actions
 
-    def init(key: Array) -> TrainState:
-        params, batch_stats = _first_variables(network, key)
-        average = None if config.average_decay is None else params
-        step = jnp.zeros((), jnp.int32)
-        return TrainState(params, batch_stats, optimiser.init(params), step, average)
-
     def differentiate(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Array, Losses]:
-        """Return gradients, new batch statistics, the loss without the L2 term, its parts."""
         size = batch.value.shape[0]
         chex.assert_shape(batch.planes, (size, *planes_shape))
         chex.assert_shape(batch.weights, (size, num_actions))
@@ -190,6 +182,23 @@ def _pure_functions(
         gradient_fn = jax.value_and_grad(loss, has_aux=True)
         (total, (losses, batch_stats)), gradients = gradient_fn(state.params)
         return gradients, batch_stats, total, losses
+
+    return differentiate
+
+
+def _pure_functions(
+    config: LearnerConfig, network: Network, game: Game, loss_fn: LossFn
+) -> Learner:
+    """Return the functions of a learner before they are compiled."""
+    optimiser, schedule = make_optimiser(config), make_schedule(config)
+    penalty_weight, penalise = make_penalty(config)
+    differentiate = _make_gradients(config, network, game, loss_fn)
+
+    def init(key: Array) -> TrainState:
+        params, batch_stats = _first_variables(network, key)
+        average = None if config.average_decay is None else params
+        step = jnp.zeros((), jnp.int32)
+        return TrainState(params, batch_stats, optimiser.init(params), step, average)
 
     def move(state: TrainState, gradients: PyTree, batch_stats: PyTree) -> TrainState:
         updates, opt_state = optimiser.update(gradients, state.opt_state, state.params)
