@@ -42,6 +42,7 @@ SPECIAL_MOVES = {
     "入玉勝ち": "%KACHI",
     "勝ち宣言": "%KACHI",
     "宣言勝ち": "%KACHI",
+    "入玉宣言": "%KACHI",
     "千日手": "%SENNICHITE",
     "持将棋": "%JISHOGI",
     "引き分け": "%HIKIWAKE",

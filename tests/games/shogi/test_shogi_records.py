@@ -279,6 +279,7 @@ def test_other_ways_to_write_kif() -> None:
         ("3 投了\nまで2手で先手の勝ち", "white", "投了"),
         ("3 勝ち宣言", "black", "勝ち宣言"),
         ("3 宣言勝ち", "black", "宣言勝ち"),
+        ("3 入玉宣言", "black", "入玉宣言"),  # cshogi
     ],
 )
 def test_the_line_under_the_moves_may_have_the_result(line: str, winner: str, ending: str) -> None:
