@@ -17,7 +17,7 @@ import operator
 import tomllib
 import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
@@ -134,21 +134,27 @@ class Kind:
         """
         return typing.cast(Any, cls.kind(name))()
 
-    def as_kind(self, name: Any) -> Self:
-        """Return settings of the kind `name`: the values here of the settings that it has too, its
-        defaults for the others.
+    def as_kind(self, name: Any, given: Collection[str] = ()) -> Self:
+        """Return settings of the kind `name`: the values here of the settings that it has too, with
+        the same type, and its defaults for the others and for those that are `given` afterwards.
 
         Raises:
-          ValueError: there is none of that name.
+          ValueError: there is none of that name, or a value here is not allowed there.
         """
         kind = self.kind(name)
-        mine = {field.name for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+        if kind is type(self):
+            return self
+        mine, its = _types_of_fields(type(self)), _types_of_fields(kind)
+        others = ("name", *kind.LACKS, *given)
         shared = {
-            field.name: getattr(self, field.name)
-            for field in dataclasses.fields(kind)  # type: ignore[arg-type]
-            if field.name in mine and field.name not in ("name", *kind.LACKS)
+            setting: getattr(self, setting)
+            for setting in its
+            if setting not in others and mine.get(setting) == its[setting]
         }
-        return kind(**shared)
+        try:
+            return kind(**shared)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
 
     def replace(self, **changes: Any) -> Self:
         """Return the same settings with `changes`.
@@ -172,6 +178,12 @@ class Kind:
         """Return whether a setting is one of other kinds and not of this one."""
         names = self.having(setting)
         return bool(names) and self.name not in names
+
+
+def _types_of_fields(settings: type) -> dict[str, Any]:
+    """Return the types of the settings of a class, without those of its class variables."""
+    hints = typing.get_type_hints(settings)
+    return {field.name: hints[field.name] for field in dataclasses.fields(settings)}
 
 
 def find(path: str) -> Any:
@@ -279,8 +291,7 @@ def _overlay(base: Any, data: dict[str, Any], prefix: str, source: str, is_store
                 for key, value in data.items()
                 if not base.is_elsewhere(key.replace("-", "_"))
             }
-    types_of_all = typing.get_type_hints(type(base))  # those of class variables, too
-    hints = {field.name: types_of_all[field.name] for field in dataclasses.fields(base)}
+    hints = _types_of_fields(type(base))
     changes: dict[str, Any] = {}
     for key, value in data.items():
         name = key.replace("-", "_")
@@ -316,7 +327,8 @@ def _overlay(base: Any, data: dict[str, Any], prefix: str, source: str, is_store
 
 def _kind_of(base: Kind, data: dict[str, Any], prefix: str, source: str) -> Kind:
     try:
-        return base.as_kind(data.get("name", base.name))
+        given = [key.replace("-", "_") for key in data]
+        return base.as_kind(data.get("name", base.name), given)
     except ValueError as error:
         raise ValueError(f"{source}: {prefix}name is {error}") from error
 

@@ -23,3 +23,9 @@ import jax
 Array = jax.Array
 PyTree = Any
 """A game state, a set of network variables: any pytree of arrays."""
+
+
+def format_arrays(tree: PyTree) -> str:
+    """Return the types and shapes of a tree of arrays in words: float32[2] for an array."""
+    named = jax.tree.map(lambda leaf: f"{leaf.dtype}{list(leaf.shape)}", tree)
+    return str(named).replace("'", "")

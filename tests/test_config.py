@@ -3,16 +3,18 @@
 import dataclasses
 import tomllib
 from pathlib import Path
+from typing import ClassVar, Literal
 
 import pytest
 
 from azero.commands.plan import parse_plan
-from azero.config import config_hash, load_overlay, overlay, to_dict
+from azero.config import check_range, config_hash, load_overlay, overlay, to_dict
 from azero.experiment import NAMES, OF_STAGES, load
 from azero.games.chess.settings import ChessConfig
 from azero.games.settings import GameConfig
 from azero.games.shogi.settings import ShogiConfig
 from azero.games.table import make
+from azero.networks.settings import NetworkConfig
 from azero.search.settings import GumbelConfig
 from azero.settings import Config, from_dict
 from azero.train.alphago2016.run import load_stages
@@ -262,6 +264,40 @@ def test_a_plan_takes_another_network_and_search_as_a_run_does():
     planned = parse_plan(["--experiment", "go9", *flags]).settings
     assert planned == parse_arguments(load("go9"), flags).settings
     assert (planned.network.name, planned.search.c_visit) == ("pooled", 40.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnNetwork(NetworkConfig):
+    """A network whose settings have names of those of AlphaGo Zero's."""
+
+    MAKER: ClassVar[str] = "azero.networks.make:make_resnet"
+    name: Literal["own"] = "own"
+    blocks: int = 3
+    filters: int = 8
+    heads: int = 4
+
+    def __post_init__(self) -> None:
+        check_range(self, "network", "filters heads", 1, 64)
+
+
+def test_another_kind_takes_over_settings_of_the_same_type_that_are_not_given(
+    monkeypatch, tmp_path
+):
+    monkeypatch.setattr(
+        NetworkConfig, "KINDS", {**NetworkConfig.KINDS, "own": f"{__name__}:OwnNetwork"}
+    )
+    go9 = load("go9")
+    assert go9.config.network.filters > 64 and go9.config.network.heads == "dual"
+    expected = OwnNetwork(blocks=go9.config.network.blocks, filters=16)
+    flags = ["--network.name", "own", "--network.filters=16"]
+    assert parse_arguments(go9, flags).settings.network == expected
+    path = tmp_path / "own.toml"
+    path.write_text('[network]\nname = "own"\nfilters = 16\n')
+    assert load_overlay(path, go9.config).network == expected
+    with pytest.raises(
+        ValueError, match=r"^--network.name is own: network.filters is from 1 to 64, not \d+$"
+    ):
+        parse_arguments(go9, ["--network.name", "own"])
 
 
 def test_an_unknown_flag_names_the_nearest_one(capsys):

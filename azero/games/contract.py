@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azero.games.game import Game
-from azero.types import PyTree
+from azero.types import PyTree, format_arrays
 
 _OF_32_BITS = {"float64": jnp.float32, "int64": jnp.int32}
 
@@ -17,10 +17,12 @@ def check_contract(game: Game) -> None:
     """Trace all methods of a game that are compiled, and look at its first position.
 
     Raises:
-      ValueError: a method returns something else than `Game` says, both are named; the game is over
+      ValueError: the game lacks an attribute or a method, or is not hashable; a method returns
+        something else than `Game` says, both are named; the game is over
         or the second mover's turn at the start; or its first moves are more than
         `Game.max_legal_actions`, or not told apart by their names.
     """
+    _check_members(game)
     state = _shapes(jax.eval_shape(game.init))
     word, policy = _array((), jnp.int32), _array((game.num_actions,), jnp.float32)
     frame = _array((game.frame_words,), jnp.uint32)
@@ -46,7 +48,8 @@ def check_contract(game: Game) -> None:
         found = _shapes(jax.eval_shape(getattr(game, method), *arguments))
         if found != wanted:
             raise ValueError(
-                f"{method} of the game {game.name} returns {_words(found)}, not {_words(wanted)}"
+                f"{method} of the game {game.name} returns {format_arrays(found)}, not "
+                f"{format_arrays(wanted)}"
             )
     start, is_over, mover, legal = jax.jit(lambda: _first_position(game))()
     if is_over:
@@ -54,6 +57,22 @@ def check_contract(game: Game) -> None:
     if mover != 0:
         raise ValueError(f"to_play of the game {game.name} is {mover} at its first position, not 0")
     _check_moves(game, start, np.flatnonzero(legal).tolist())
+
+
+def _check_members(game: Game) -> None:
+    """Check that a game has all that `Game` has, and that compiled programs can be made for it."""
+    rules = type(game).__name__
+    members = {*Game.__annotations__, *vars(Game)}
+    lacking = sorted(name for name in members if name[0] != "_" and not hasattr(game, name))
+    if lacking:
+        raise ValueError(f"the rules {rules} lack {', '.join(lacking)} (azero/games/game.py)")
+    try:
+        hash(game)
+    except TypeError as error:
+        raise ValueError(
+            f"the rules {rules} are not hashable: {error}; a frozen dataclass of hashable options "
+            "is (azero/games/game.py)"
+        ) from error
 
 
 def _first_position(game: Game) -> tuple[PyTree, jax.Array, jax.Array, jax.Array]:
@@ -137,9 +156,3 @@ def _shapes(tree: PyTree) -> PyTree:
     return jax.tree.map(
         lambda leaf: _array(leaf.shape, _OF_32_BITS.get(leaf.dtype.name, leaf.dtype)), tree
     )
-
-
-def _words(tree: PyTree) -> str:
-    """Return a tree in words: float32[2] for an array."""
-    named = jax.tree.map(lambda leaf: f"{leaf.dtype}{list(leaf.shape)}", tree)
-    return str(named).replace("'", "")

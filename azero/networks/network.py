@@ -1,12 +1,12 @@
 """The Network contract: pure functions over a dictionary of variables."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 
-from azero.types import Array, PyTree
+from azero.types import Array, PyTree, format_arrays
 
 NEVER = -1e9
 """Logit of a move for which a network has no output, such as the pass of AlphaGo's policy network
@@ -80,37 +80,46 @@ def check_network(network: Network, game: Shapes) -> None:
     """Trace a network's functions for two positions; nothing is computed.
 
     Raises:
-      ValueError: its outputs have other shapes, or its variables other types, than `Network` says;
-        both are named.
+      ValueError: its outputs or its variables have other shapes or types than `Network` says; both
+        are named.
     """
+    if not isinstance(network, Network):
+        raise ValueError(f"the maker of the network returns {network!r:.80}, not a Network")
     variables = jax.eval_shape(network.init, jax.random.key(0))
-    if set(variables) != {"params", "batch_stats"}:
+    if not isinstance(variables, Mapping) or set(variables) != {"params", "batch_stats"}:
+        names = ", ".join(map(str, variables)) if isinstance(variables, Mapping) else "no names"
         raise ValueError(
-            f"the network's init returns a dictionary of {', '.join(map(str, variables))}, not of "
-            "params and batch_stats, which is {} without batch norm"
+            f"the network's init returns a dictionary of {names}, not of params and batch_stats, "
+            "which is {} without batch norm"
         )
     for name, array in _arrays(variables).items():
         if not array.startswith("float32"):
             raise ValueError(f"the network's variable {name} is {array}, not float32")
     planes = jax.ShapeDtypeStruct((2, *game.board_shape, game.num_planes), jnp.float32)
-    trained, batch_stats = jax.eval_shape(network.train_apply, variables, planes)
-    found = {
-        "infer": jax.eval_shape(network.infer, jax.eval_shape(network.fold, variables), planes),
-        "apply": jax.eval_shape(network.apply, variables, planes),
-        "train_apply": (trained.logits, trained.value),
-    }
-    for name, (logits, value) in found.items():
-        if (logits.shape, value.shape) != ((2, game.num_actions), (2,)):
-            raise ValueError(
-                f"the network's {name} returns logits {list(logits.shape)} and values "
-                f"{list(value.shape)} for 2 positions, not [2, {game.num_actions}] and [2]"
-            )
+    folded = jax.eval_shape(network.fold, variables)
+    outputs = f"float32[2, {game.num_actions}], float32[2]"
+    _check_outputs("infer", jax.eval_shape(network.infer, folded, planes), f"({outputs})")
+    _check_outputs("apply", jax.eval_shape(network.apply, variables, planes), f"({outputs})")
+    trained = jax.eval_shape(network.train_apply, variables, planes)
+    match trained:
+        case (Outputs(logits, value, _), batch_stats):
+            _check_outputs("train_apply", (logits, value), f"({outputs})")
+        case _:
+            _check_outputs("train_apply", trained, f"(Outputs({outputs}, {{}}), batch_stats)")
     known, new = _arrays(variables["batch_stats"]), _arrays(batch_stats)
     if new != known:
         raise ValueError(
             f"the network's train_apply returns the batch_stats {new or 'none'}, and its init "
             f"{known or 'none'}"
         )
+
+
+def _check_outputs(name: str, found: PyTree, wanted: str) -> None:
+    """Raise ValueError if what a network's function `name` returns for two positions is not
+    `wanted`, in words."""
+    words = format_arrays(found)
+    if words != wanted:
+        raise ValueError(f"the network's {name} returns {words:.300} for 2 positions, not {wanted}")
 
 
 def _arrays(variables: PyTree) -> dict[str, str]:

@@ -6,9 +6,9 @@ et al. 2016 (Nature 529); KG = Wu 2019 (arXiv 1902.10565); KGM = KataGo's docs/K
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from azero.config import Kind, check, check_range
+from azero.config import Kind, check, check_range, find
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,17 @@ class NetworkConfig(Kind):
     """Whether it learns both a policy and a value, which self-play needs."""
 
     name: str
+
+    def build(self, *arguments: Any, **options: Any) -> Any:
+        """Make the network, as `Kind.build` does; of a class outside this module it is checked.
+
+        Raises:
+          ValueError: its functions return something else than `Network` says.
+        """
+        network = super().build(*arguments, **options)
+        if type(self).__module__ != __name__:
+            find("azero.networks.network:check_network")(network, arguments[0])
+        return network
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ def default_settings(experiment: Experiment, argv: Sequence[str]) -> Config:
         kind = find_flag(argv, f"--{table}.name")
         if kind is not None:  # it determines the other flags
             try:
-                changed = getattr(settings, table).as_kind(kind)
+                changed = getattr(settings, table).as_kind(kind, settings_of(argv, f"--{table}."))
             except ValueError as error:
                 raise ValueError(f"--{table}.name is {error}") from error
             settings = dataclasses.replace(settings, **{table: changed})
@@ -173,6 +173,12 @@ def under_overlays(settings: C, argv: Sequence[str]) -> C:
     for path in find_flags(argv, "--config"):
         settings = load_overlay(Path(path), settings)
     return settings
+
+
+def settings_of(argv: Sequence[str], table: str) -> set[str]:
+    """Return the names of the settings that flags of a table ("--network.") are of."""
+    flags = [word.partition("=")[0] for word in argv if word.startswith(table)]
+    return {flag.removeprefix(table).replace("-", "_") for flag in flags}
 
 
 def find_flag(argv: Sequence[str], flag: str) -> str | None:

@@ -14,8 +14,6 @@ from azero.games.contract import check_contract
 from azero.match.compiled import Match, make_match
 from azero.match.openings import draw_openings
 from azero.match.score import MatchResult
-from azero.networks.network import check_network
-from azero.networks.settings import NetworkConfig
 from azero.players.searches import match_leaf, match_settings
 from azero.search.batched.reuse import make_new_trees
 from azero.search.contract import check_search
@@ -50,8 +48,6 @@ class Programs:
         check_contract(self.game)
         platform = mesh.devices.flat[0].platform
         self.network = config.network.build(self.game, platform)
-        if type(config.network).__module__ != NetworkConfig.__module__:
-            check_network(self.network, self.game)  # azero's own are tested
         check_search(config.search, self.game)
         leaf = network_leaf(self.game, self.network.infer, config.search.random_symmetry)
         fast = config.selfplay.fast_simulations

@@ -58,7 +58,6 @@ def make_selfplay_stage(
             f"network.name {config.network.name} has no policy or no value, and self-play needs "
             "both: use another; azero train alphago9 learns the networks of 2016"
         )
-    announcement = _warn_of_cost(config)
     notes = _warn_of_gate(config)
     notes += keep_first_network(from_network, workdir)
     loop = Loop(config, mesh_lib.make_mesh(), workdir)
@@ -76,7 +75,7 @@ def make_selfplay_stage(
         open=partial(_open, loop, backend),
         report=partial(_report, loop),
         count=_count,
-        announcement=announcement,
+        announcement=_warn_of_cost(config),
         # An error in a match would occur again after a restart.
         is_risky=loop.match_is_due,
     )

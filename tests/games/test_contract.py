@@ -138,6 +138,18 @@ def test_more_first_moves_than_the_game_says_are_an_error(monkeypatch: pytest.Mo
         check_contract(make("tictactoe"))
 
 
+def test_a_method_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(TicTacToe, "format_board")
+    with pytest.raises(ValueError, match="the rules TicTacToe lack format_board"):
+        check_contract(make("tictactoe"))
+
+
+def test_rules_that_are_not_hashable_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TicTacToe, "__hash__", None)
+    with pytest.raises(ValueError, match=r"the rules TicTacToe are not hashable: .* frozen"):
+        check_contract(make("tictactoe"))
+
+
 def test_played_games_follow_the_contract(run: Run) -> None:
     """Random games, one after the other, as self-play stores them."""
     length = (~run.every("is_terminal")).sum(axis=0)

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ import pytest
 from azero.networks import make
 from azero.networks.make import chunk_size, resolve
 from azero.networks.network import Inputs, Outputs, check_network
-from azero.networks.settings import PooledConfig, ResNetConfig
+from azero.networks.settings import NetworkConfig, PooledConfig, ResNetConfig
 from azero.types import Array, PyTree
 
 SMALL = ResNetConfig(blocks=4, filters=8)
@@ -113,14 +113,15 @@ def test_blocks_in_a_loop_and_one_after_the_other_learn_the_same(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda logits, value: (logits, value[:, None]), r"values \[2, 1\] for 2 positions"),
+        (lambda logits, value: (logits, value[:, None]), r"float32\[2, 1\]\) for 2 positions"),
         (
             lambda logits, value: (logits[:, 1:], value),
-            r"logits \[2, 8\] .*, not \[2, 9\] and \[2\]",
+            r"\(float32\[2, 8\].*, not \(float32\[2, 9\], float32\[2\]\)$",
         ),
+        (lambda logits, value: (logits.astype(jnp.bfloat16), value), r"\(bfloat16\[2, 9\], "),
     ],
 )
-def test_outputs_of_other_shapes_are_an_error(
+def test_outputs_of_other_shapes_or_types_are_an_error(
     change: Callable[[Array, Array], tuple[Array, Array]], message: str
 ) -> None:
     game = Inputs((3, 3), 3, 9)
@@ -139,6 +140,33 @@ def test_outputs_of_other_shapes_are_an_error(
     for name, function in wrong.items():
         with pytest.raises(ValueError, match=f"the network's {name} returns .*{message}"):
             check_network(network._replace(**{name: function}), game)
+
+
+def test_what_is_no_network_is_an_error() -> None:
+    game = Inputs((3, 3), 3, 9)
+    network = ResNetConfig(blocks=1, filters=4).build(game)
+    alone = network._replace(train_apply=network.apply)
+    with pytest.raises(
+        ValueError, match=r"train_apply returns \(float32.*, not \(Outputs\(float32"
+    ):
+        check_network(alone, game)
+    more = network._replace(infer=lambda params, planes: network.train_apply(params, planes)[0])
+    with pytest.raises(ValueError, match=r"infer returns Outputs\(logits=float32.*, not \(float32"):
+        check_network(more._replace(fold=lambda variables: variables), game)
+    with pytest.raises(ValueError, match="the maker of the network returns None, not a Network"):
+        OwnConfig().build(game)
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnConfig(NetworkConfig):
+    """A network outside the package whose maker returns nothing."""
+
+    MAKER: ClassVar[str] = f"{__name__}:make_nothing"
+    name: str = "own"
+
+
+def make_nothing(config: OwnConfig, game: Inputs) -> None:
+    """Forget to return the network."""
 
 
 def test_variables_of_another_type_and_other_statistics_are_errors() -> None:

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import ClassVar, Literal
 
 import jax
 import numpy as np
@@ -236,12 +237,21 @@ def test_every_engine_plays_a_network_by_the_search_that_is_named():
         )
 
 
+@dataclasses.dataclass(frozen=True)
+class OwnSearchConfig(PuctConfig):
+    """Settings of PUCT, another search."""
+
+    MAKER: ClassVar[str] = "own:make_own"
+    name: Literal["own"] = "own"  # type: ignore[assignment]
+
+
 def test_a_rule_is_named_only_where_it_is_that_of_a_paper():
     """A run that learned by KataGo's first play searches so, and not by what AlphaZero's name
     says."""
     own = PuctConfig(puct_form="alphazero", first_play="reduced", variance_scale=0.85)
     config = dataclasses.replace(load("tictactoe").config, search=own)
     assert rule_name(own) == "trained" and rule_name(PuctConfig()) == "alphago_zero"
+    assert rule_name(OwnSearchConfig()) == "own", "its settings are those of PUCT, it is not"
     assert tree_settings(config, "trained", 9).rule == Puct(
         "alphazero", unvisited="reduction", reduction=0.2, variance_scale=0.85
     )

@@ -19,7 +19,7 @@ import numpy as np
 from azero.config import check_range
 from azero.search.batched.gumbel import halving_schedule
 from azero.search.puct import UNVISITED_VALUES, Unvisited, unvisited_of
-from azero.search.settings import GumbelConfig, MctxGumbelConfig, PuctConfig, SearchConfig
+from azero.search.settings import GumbelConfig, MctxPuctConfig, PuctConfig, SearchConfig
 from azero.search.single.columns import ALPHAGO2016, ALPHAGO_ZERO, ALPHAZERO, GUMBEL, Parameters
 from azero.search.single.node import Node
 
@@ -235,14 +235,18 @@ def mean_values(node: Node) -> np.ndarray:
     return node.sums / node.visits
 
 
+_IN_ONE_TREE = (PuctConfig.MAKER, MctxPuctConfig.MAKER, GumbelConfig.MAKER)
+"""Makers of the searches that have a rule here. Own settings may extend those of another search."""
+
+
 def rule_of(config: SearchConfig, num_actions: int) -> Puct | Gumbel:
     """Return the rule of a run's search in a game of `num_actions` actions, without exploration at
     the root (noise, temperature, forced visits).
 
     Raises:
-      ValueError: the search exists only for many games at once (mctx_gumbel).
+      ValueError: the search exists only for many games at once (mctx_gumbel, or one's own).
     """
-    if isinstance(config, MctxGumbelConfig) or not isinstance(config, GumbelConfig | PuctConfig):
+    if not isinstance(config, GumbelConfig | PuctConfig) or config.MAKER not in _IN_ONE_TREE:
         raise ValueError(
             f"search.name {config.name} searches many games at once and no single one; puct, "
             "gumbel and mctx_puct do both, and search=engine plays any network"

@@ -3,7 +3,8 @@ move."""
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -151,6 +152,14 @@ def test_a_search_without_a_number_of_visits_goes_on_after_its_plan() -> None:
     assert visits[-1] > 16 and visits == sorted(visits)
 
 
+@dataclasses.dataclass(frozen=True)
+class OwnConfig(PuctConfig):
+    """Settings of PUCT, another search."""
+
+    MAKER: ClassVar[str] = "own:make_own"
+    name: Literal["own"] = "own"  # type: ignore[assignment]
+
+
 def test_settings_become_rules() -> None:
     assert rule_of(PuctConfig(c_puct=2.0), 9) == Puct("alphago_zero", c_puct=2.0, unvisited="draw")
     assert rule_of(MctxPuctConfig(puct_form="alphazero", pb_c_base=7.0), 9) == Puct(
@@ -165,5 +174,7 @@ def test_settings_become_rules() -> None:
     assert rule_of(GumbelConfig(num_simulations=24), 9) == Gumbel(24, max_considered=9)
     with pytest.raises(ValueError, match="mctx_gumbel searches many games at once"):
         rule_of(MctxGumbelConfig(), 9)
+    with pytest.raises(ValueError, match=r"search.name own searches many games at once"):
+        rule_of(OwnConfig(), 9)
     with pytest.raises(ValueError, match="starts over"):
         TreeSettings(rule=Gumbel(8))
