@@ -1,15 +1,21 @@
 """The check of a search against the contract: what it returns for a few positions."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
 from azero.games.game import Game
 from azero.search.leaf import uniform_leaf
+from azero.search.search import SearchOutput
 from azero.search.settings import SearchConfig
 from azero.types import Array, PyTree
 
 _POSITIONS = 4
 """The first position has no illegal move in many games; those after it do."""
+
+_ROUNDING = 1e-3
+"""How far numbers may be from their bounds."""
 
 
 def check_search(config: SearchConfig, game: Game) -> None:
@@ -17,14 +23,26 @@ def check_search(config: SearchConfig, game: Game) -> None:
     checked: they are tested.
 
     Raises:
-      ValueError: what the search returns has other shapes or types than `SearchOutput` says, or it
-        has a weight or visits on an illegal move, or would play one.
+      ValueError: what the search returns has other shapes or types than `SearchOutput` says; it has
+        a weight or visits on an illegal move, or would play one; its weights are negative or do not
+        sum to one; or a value is not in [-1, 1].
     """
     if type(config).__module__ == SearchConfig.__module__:
         return
-    roots, illegal, moves = jax.jit(lambda: _first_positions(game))()
+    roots, illegal, is_over, moves = jax.jit(lambda: _first_positions(game))()
     search = config.build(game, uniform_leaf(game))
-    output = jax.jit(lambda key: search({}, key, roots)._replace(tree=None))(jax.random.key(0))
+    output = jax.jit(lambda key: _without_tree(search({}, key, roots)))(jax.random.key(0))
+    if not isinstance(output, SearchOutput):
+        raise ValueError(
+            f"search.name {config.name} returns a {type(output).__name__}, not a SearchOutput "
+            "(azero/search/search.py)"
+        )
+    _check_types(config, game, output)
+    _check_numbers(config, output, ~is_over)
+    _check_moves(config, game, output, illegal, moves)
+
+
+def _check_types(config: SearchConfig, game: Game, output: SearchOutput) -> None:
     one, all_moves = (_POSITIONS,), (_POSITIONS, game.num_actions)
     for name, kind, shape in (
         ("action", "int32", one),
@@ -40,6 +58,31 @@ def check_search(config: SearchConfig, game: Game) -> None:
                 f"{found.dtype}{list(found.shape)}, not {kind}{list(shape)} "
                 "(azero/search/search.py)"
             )
+
+
+def _check_numbers(config: SearchConfig, output: SearchOutput, goes_on: Array) -> None:
+    """Check the weights and values of the positions in which the game `goes_on`, bool[B]."""
+    for name, low in (("weights", 0), ("value", -1), ("best_child_value", -1)):
+        found = getattr(output, name)[goes_on]
+        wrong = ~((found >= low - _ROUNDING) & (found <= 1 + _ROUNDING))
+        if wrong.any():
+            raise ValueError(
+                f"search.name {config.name}: {found[wrong][0]:g} in its {name} is not from {low} "
+                "to 1 (azero/search/search.py)"
+            )
+    total = output.weights[goes_on].sum(axis=-1)
+    wrong = jnp.abs(total - 1) > _ROUNDING
+    if wrong.any():
+        raise ValueError(
+            f"search.name {config.name}: its weights sum to {total[wrong][0]:g} in a position, not "
+            "to 1 (azero/search/search.py)"
+        )
+
+
+def _check_moves(
+    config: SearchConfig, game: Game, output: SearchOutput, illegal: Array, moves: Array
+) -> None:
+    """Check that nothing is on the `illegal` moves bool[B, A] of the positions after `moves`."""
     played = jax.nn.one_hot(output.action, game.num_actions)
     for name, found in (("weights", output.weights), ("visits", output.visits), ("action", played)):
         wrong = illegal & (found != 0)
@@ -53,16 +96,21 @@ def check_search(config: SearchConfig, game: Game) -> None:
             )
 
 
-def _first_positions(game: Game) -> tuple[PyTree, Array, Array]:
+def _without_tree(output: Any) -> Any:
+    return output._replace(tree=None) if isinstance(output, SearchOutput) else output
+
+
+def _first_positions(game: Game) -> tuple[PyTree, Array, Array, Array]:
     """Play the first legal move again and again.
 
     Returns:
-      The states[B]; their illegal moves bool[B, A], none once the game is over; the moves int32[B].
+      The states[B]; their illegal moves bool[B, A], none once the game is over; bool[B], whether it
+        is; the moves int32[B].
     """
 
-    def play(state: PyTree, _: None) -> tuple[PyTree, tuple[PyTree, Array, Array]]:
-        legal = game.legal_action_mask(state)
+    def play(state: PyTree, _: None) -> tuple[PyTree, tuple[PyTree, Array, Array, Array]]:
+        legal, is_over = game.legal_action_mask(state), game.is_terminal(state)
         move = jnp.argmax(legal).astype(jnp.int32)
-        return game.step(state, move), (state, ~legal & ~game.is_terminal(state), move)
+        return game.step(state, move), (state, ~legal & ~is_over, is_over, move)
 
     return jax.lax.scan(play, game.init(), length=_POSITIONS)[1]
