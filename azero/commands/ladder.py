@@ -11,9 +11,9 @@ from azero.console.terminal import make_console
 from azero.match.directory import directory_name, read_match_games, read_players
 from azero.match.elo import difference_text
 from azero.match.games import summarise
-from azero.match.matches import AbsentPlayerError, play_match
+from azero.match.matches import AbsentPlayerError, check_directory, play_match
 from azero.match.request import LadderRequest, MatchRequest, match_of
-from azero.match.sides import check_players
+from azero.match.sides import match_rules, read_sides
 from azero.players.program import find_program
 from azero.players.program_specs import ProgramSpec
 from azero.players.specs import parse_player, settings_of
@@ -85,7 +85,8 @@ def climb(request: LadderRequest, console: Console | None = None) -> list[tuple[
     directories = [request.out / directory_name(rung.name) for rung in matches]
     known = read_players(directories)
     for match in matches.values():  # an error in the last one is reported before hours of games
-        check_players(match, known)
+        sides = read_sides(match, known)
+        check_directory(match, sides, match_rules(match, sides))
     rows: list[tuple[str, ...]] = []
     for rung, problem in rungs:
         if problem is not None:

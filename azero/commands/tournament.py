@@ -9,7 +9,7 @@ from rich.console import Console
 from azero.console.terminal import make_console
 from azero.match.directory import directory_name, in_one_spelling, read_players
 from azero.match.elo import EloFit
-from azero.match.matches import AbsentPlayerError, play_match
+from azero.match.matches import AbsentPlayerError, check_directory, play_match
 from azero.match.request import TournamentRequest, match_of
 from azero.match.sides import match_rules, read_sides
 from azero.models.naming import normalise_name
@@ -54,8 +54,10 @@ def play_tournament(request: TournamentRequest, console: Console | None = None) 
     ]
     # One game for all, also for two programs; an error is reported before hours of games.
     known = read_players(directories)
-    sides = [side for match in matches for side in read_sides(match, known)]
-    rules = match_rules(matches[0], sides)
+    sides = [read_sides(match, known) for match in matches]
+    rules = match_rules(matches[0], list(itertools.chain(*sides)))
+    for match, both in zip(matches, sides, strict=True):
+        check_directory(match, both, rules)
     played: list[Path] = []
     absent: dict[str, str] = {}
     for pair, match, directory in zip(pairs, matches, directories, strict=True):

@@ -4,6 +4,7 @@ process per game, several games at once."""
 import contextlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -15,7 +16,7 @@ from azero.console.terminal import make_console
 from azero.games.settings import GameConfig
 from azero.games.table import side_names
 from azero.match.batched import PAIRS_PER_ROUND, PAIRS_PER_TESTED_ROUND, play_rounds
-from azero.match.directory import COPIES, MatchDirectory, read_players
+from azero.match.directory import COPIES, MatchDirectory, read_match_games, read_players
 from azero.match.elo import difference_text
 from azero.match.external import Pairing, play_games
 from azero.match.games import (
@@ -83,8 +84,7 @@ def play_match(
     with contextlib.ExitStack() as stack:
         directory = None
         if request.out is not None:
-            command = request.command | {"rules": describe_rules(rules)}
-            directory = MatchDirectory(request.out, command, [side.facts for side in sides])
+            directory = _open_directory(request.out, request, sides, rules)
             stack.callback(directory.close)
             at_once = plays_at_once(sides, request.plays_singly)
             sides = tuple(
@@ -101,6 +101,23 @@ def play_match(
                 kept = f"{request.out} has {there}, and the same command continues"
             raise KeyboardInterrupt(f"stopped; {kept}") from None
         return match.report()
+
+
+def check_directory(request: MatchRequest, sides: Sequence[Side], rules: GameConfig) -> None:
+    """Check, before another match is played, that the directory of this one can be continued.
+
+    Raises:
+      ValueError: it holds games of another match, or is in use.
+    """
+    if request.out is not None and read_match_games(request.out):
+        _open_directory(request.out, request, sides, rules).close()
+
+
+def _open_directory(
+    path: Path, request: MatchRequest, sides: Sequence[Side], rules: GameConfig
+) -> MatchDirectory:
+    command = request.command | {"rules": describe_rules(rules)}
+    return MatchDirectory(path, command, [side.facts for side in sides])
 
 
 class _RunningMatch:

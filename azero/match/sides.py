@@ -213,18 +213,6 @@ def _of_checkpoint(
     return dataclasses.replace(spec, iterations=tuple(facts.get("iterations", {}).items()))
 
 
-def check_players(
-    request: MatchRequest, known: Mapping[str, dict[str, Any]] = MappingProxyType({})
-) -> None:
-    """Check the players of a match before it, or another one, is played; `known` as in
-    `read_sides`.
-
-    Raises:
-      ValueError, CheckpointError: as `read_sides` and `match_rules`.
-    """
-    match_rules(request, read_sides(request, known))
-
-
 def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:
     """Return the rules of the match.
 

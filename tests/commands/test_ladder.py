@@ -1,5 +1,6 @@
 """The ladder: fixed opponents in rising order, those that are not there told apart."""
 
+import dataclasses
 import io
 import shlex
 import sys
@@ -55,6 +56,16 @@ def test_opponents_with_names_in_other_alphabets_have_directories_of_their_own(
     assert [row[0] for row in rows] == list(names)
     assert len(list(tmp_path.glob("*/match.json"))) == 3
     assert directory_name("!").strip("-"), "not the directory of all matches"
+
+
+def test_other_settings_are_refused_before_any_game(tmp_path, monkeypatch) -> None:
+    rungs = tuple(Rung(name, "random:tictactoe") for name in ("low", "high"))
+    monkeypatch.setattr(ladder, "RUNGS", {"tictactoe": rungs})
+    request = LadderRequest("random:tictactoe", only="high", games=2, out=tmp_path)
+    climb(request, Console(quiet=True))
+    with pytest.raises(ValueError, match="there seed: 0; here seed: 1"):
+        climb(dataclasses.replace(request, only=None, seed=1), Console(quiet=True))
+    assert [path.name for path in tmp_path.iterdir()] == ["high"]
 
 
 def test_what_is_not_understood_is_said(tmp_path, monkeypatch) -> None:

@@ -63,6 +63,15 @@ def test_all_matches_have_the_rules_of_the_first_network(tmp_path):
         play_tournament(TournamentRequest(players, games=2, komi=3.5, out=tmp_path), QUIET)
 
 
+def test_other_settings_are_refused_before_any_game(tmp_path):
+    """Also where the matches of a new player come first."""
+    play_tournament(TournamentRequest(PLAYERS[:2], games=2, out=tmp_path), QUIET)
+    request = TournamentRequest(PLAYERS[2::-1], games=2, seed=1, out=tmp_path)
+    with pytest.raises(ValueError, match="there seed: 0; here seed: 1"):
+        play_tournament(request, QUIET)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
 def test_openings_and_longest_games_are_those_of_a_match(tmp_path):
     """As `azero match` has them."""
     script = Path(__file__).parents[1] / "players" / "scripted_go.py"

@@ -31,7 +31,7 @@ from azero.match.games import MatchSummary, failure_notes
 from azero.match.matches import AbsentPlayerError, play_match
 from azero.match.request import MatchRequest, match_of
 from azero.match.score import NORMAL_95, Tally
-from azero.match.sides import check_players
+from azero.match.sides import match_rules, read_sides
 from azero.match.tuning.optimiser import Observation, Posterior, check_installed, elo_of, propose
 from azero.match.tuning.request import TuneRequest
 from azero.match.tuning.space import Parameter, parse_parameter, point_of, values_of, with_values
@@ -96,7 +96,7 @@ def tune(
     for end in (0.0, 1.0):  # an error in the command leaves no directory
         player = with_values(request.player, space, values_of(space, np.full(len(space), end)))
         match = _match(request, player, ("first", "second"), request.games, 0, request.out)
-        check_players(match, _known_players(request, match))
+        match_rules(match, read_sides(match, _known_players(request, match)))
     request.out.mkdir(parents=True, exist_ok=True)
     with hold(request.out):
         _check_same(request)
