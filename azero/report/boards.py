@@ -4,12 +4,14 @@ Stones are only placed and captured; legality is not checked, because the games 
 rules.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from azero.console.tables import count_of
 from azero.data.run_files import StoredGame
+from azero.games.go.host import Board, board_of
 from azero.games.go.text import column_name, format_vertex
 
 DRAWN = ("go", "tictactoe")
@@ -32,45 +34,30 @@ def first_mover_begins(game: StoredGame) -> bool:
 def positions(game: StoredGame) -> list[str]:
     """Return the board after 0, 1, 2 ... moves: one letter per point row by row from the top left,
     X for the first mover, O for the second, a dot for empty."""
-    rows, columns = game.board
-    board = list(game.start.partition(" ")[0] or "." * (rows * columns))
-    boards = ["".join(board)]
+    points = range(math.prod(game.board))
+    start = game.start.partition(" ")[0] or "." * len(points)
+    sides = [sum(1 << point for point in points if start[point] == side) for side in "XO"]
+    boards = [start]
     for ply, action in enumerate(game.actions, int(not first_mover_begins(game))):
-        if action < rows * columns:
-            stone, other = "XO" if ply % 2 == 0 else "OX"
-            board[action] = stone
+        if action in points:
+            sides[ply % 2] |= 1 << action
             if game.game == "go":
-                _capture(board, columns, action, other)
-        boards.append("".join(board))
+                _capture(board_of(game.board), sides, action, ply % 2)
+        first, second = sides
+        letters = ("X" if first >> p & 1 else "O" if second >> p & 1 else "." for p in points)
+        boards.append("".join(letters))
     return boards
 
 
-def _capture(board: list[str], columns: int, point: int, other: str) -> None:
-    """Remove the opponent's chains that `point` left without a liberty, then its own chain if that
-    has none."""
-    for neighbour in _neighbours(point, columns, len(board)):
-        if board[neighbour] == other:
-            _remove_dead(board, columns, neighbour)
-    _remove_dead(board, columns, point)
-
-
-def _remove_dead(board: list[str], columns: int, point: int) -> None:
-    colour, chain, frontier = board[point], {point}, [point]
-    while frontier:
-        for neighbour in _neighbours(frontier.pop(), columns, len(board)):
-            if board[neighbour] == ".":
-                return
-            if board[neighbour] == colour and neighbour not in chain:
-                chain.add(neighbour)
-                frontier.append(neighbour)
-    for stone in chain:
-        board[stone] = "."
-
-
-def _neighbours(point: int, columns: int, points: int) -> list[int]:
-    row, column = divmod(point, columns)
-    near = [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]
-    return [r * columns + c for r, c in near if 0 <= r < points // columns and 0 <= c < columns]
+def _capture(board: Board, sides: list[int], point: int, mover: int) -> None:
+    """Remove the opponent's chains that the stone at `point` left without a liberty, then its own
+    chain if that has none; `sides` are the stones of both."""
+    stone = 1 << point
+    for side, seeds in ((1 - mover, board.neighbours(stone)), (mover, stone)):
+        empty = board.full & ~(sides[0] | sides[1])
+        for chain in board.chains(seeds, sides[side]):
+            if not board.neighbours(chain) & empty:
+                sides[side] &= ~chain
 
 
 def move_names(game: StoredGame) -> list[str]:
@@ -78,9 +65,9 @@ def move_names(game: StoredGame) -> list[str]:
     return [format_vertex(action, game.board) for action in game.actions]
 
 
-def centre(game: StoredGame, point: int) -> tuple[int, int]:
-    """Return the SVG coordinates (x, y) of a point."""
-    row, column = divmod(point, game.board[1])
+def centre(columns: int, point: int) -> tuple[int, int]:
+    """Return the SVG coordinates (x, y) of a point or square, row by row from the top left."""
+    row, column = divmod(point, columns)
     return MARGIN + CELL // 2 + column * CELL, MARGIN + CELL // 2 + row * CELL
 
 
@@ -138,7 +125,7 @@ def draw_position(
                 _draw_stone(game, action, "XO"[(first_colour + step) % 2], step + 1, step == 0)
             )
     if played is not None and played < board.size:
-        x, y = centre(game, played)
+        x, y = centre(game.board[1], played)
         arm = CELL * 0.26
         stones.append(
             f'<path class="cross" d="M{x - arm:.1f} {y - arm:.1f}L{x + arm:.1f} '
@@ -157,7 +144,7 @@ def draw_labels(board: np.ndarray, labels: Mapping[int, float], label: str) -> s
     for action, number in labels.items():
         if action >= rows * columns or number < 0.5:
             continue
-        x, y = centre(game, action)
+        x, y = centre(columns, action)
         kind = "label best" if action == best else "label"
         drawn.append(
             f'<g class="{kind}"><circle cx="{x}" cy="{y}" r="{CELL * 0.42:.1f}"/>'
@@ -172,7 +159,7 @@ def draw_ownership(board: np.ndarray, ownership: np.ndarray) -> str:
     with its certainty."""
     game, drawn = _set_up(board)
     for point, owner in enumerate(ownership.reshape(-1).tolist()):
-        (x, y), side = centre(game, point), CELL * LARGEST_SQUARE * abs(owner) ** 0.5
+        (x, y), side = centre(game.board[1], point), CELL * LARGEST_SQUARE * abs(owner) ** 0.5
         drawn.append(
             f'<rect class="owner {"black" if owner > 0 else "white"}" x="{x - side / 2:.1f}" '
             f'y="{y - side / 2:.1f}" width="{side:.1f}" height="{side:.1f}"/>'
@@ -197,7 +184,7 @@ def _frame(game: StoredGame, label: str, stones: Sequence[str]) -> str:
 def _draw_stone(
     game: StoredGame, point: int, colour: str, number: int | None, is_last: bool
 ) -> str:
-    x, y = centre(game, point)
+    x, y = centre(game.board[1], point)
     kind = ("black" if colour == "X" else "white") + (" last" if is_last else "")
     label = "" if number is None else f'<text x="{x}" y="{y}" dy=".35em">{number}</text>'
     return f'<g class="{kind}"><circle cx="{x}" cy="{y}" r="{CELL * 0.46:.1f}"/>{label}</g>'
@@ -205,7 +192,7 @@ def _draw_stone(
 
 def _lines(game: StoredGame) -> str:
     rows, columns = game.board
-    (left, top), (right, bottom) = centre(game, 0), centre(game, rows * columns - 1)
+    (left, top), (right, bottom) = centre(columns, 0), centre(columns, rows * columns - 1)
     if game.game != "go":  # squares, not points
         left, top, right, bottom = (
             left - CELL // 2,
@@ -228,7 +215,7 @@ def _star_points(game: StoredGame) -> str:
     points = [
         (r, c) for r in lines for c in lines if rows >= 15 or (r == rows // 2) == (c == rows // 2)
     ]
-    centres = [centre(game, r * columns + c) for r, c in points]
+    centres = [centre(columns, r * columns + c) for r, c in points]
     return "".join(f'<circle class="star" cx="{x}" cy="{y}" r="2.5"/>' for x, y in centres)
 
 
@@ -236,12 +223,12 @@ def _coordinates(game: StoredGame) -> str:
     rows, columns = game.board
     texts = []
     for column in range(columns):
-        x, _ = centre(game, column)
+        x, _ = centre(columns, column)
         texts.append(
             f'<text class="coordinate" x="{x}" y="{MARGIN - 9}">{column_name(column)}</text>'
         )
     for row in range(rows):
-        _, y = centre(game, row * columns)
+        _, y = centre(columns, row * columns)
         texts.append(
             f'<text class="coordinate" x="{MARGIN - 11}" y="{y}" dy=".35em">{rows - row}</text>'
         )

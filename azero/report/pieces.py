@@ -21,7 +21,7 @@ from azero.games.shogi.sfen import LETTERS
 from azero.games.shogi.text import format_usi
 from azero.games.table import side_names
 from azero.players.notation import NOTATIONS, MoveNotation
-from azero.report.boards import CELL, DRAWN, MARGIN
+from azero.report.boards import CELL, DRAWN, MARGIN, centre
 
 
 class Diagram(NamedTuple):
@@ -210,12 +210,8 @@ def draw_choice(position: Position, played: int, best: int) -> Choice:
 
 
 def _draw_arrow(how: Diagram, move: Squares, kind: str) -> str:
-    centres = [
-        complex(MARGIN + CELL * (column + 0.5), MARGIN + CELL * (row + 0.5))
-        for row, column in (
-            divmod(place, len(how.files)) for place in (move.start, move.end) if place is not None
-        )
-    ]
+    squares = [place for place in (move.start, move.end) if place is not None]
+    centres = [complex(*centre(len(how.files), place)) for place in squares]
     end = centres[-1]
     if move.start is None:
         radius = f"{CELL * 0.42:.1f}"
@@ -266,8 +262,7 @@ def draw_pieces(game: StoredGame, boards: Sequence[str], marks: str = "", label:
 
 
 def _draw_piece(how: Diagram, place: int, letter: str, is_last: bool) -> str:
-    row, column = divmod(place, len(how.files))
-    x, y = MARGIN + CELL // 2 + column * CELL, MARGIN + CELL // 2 + row * CELL
+    x, y = centre(len(how.files), place)
     is_first = letter.isupper()
     turn = f' transform="rotate(180 {x} {y})"' if how.is_turned and not is_first else ""
     kind = (

@@ -20,7 +20,7 @@ _WRAP = 1 << 32
 """Modulus of the sums of codes."""
 
 
-class _Board(NamedTuple):
+class Board(NamedTuple):
     """The geometry of a board as sets of points."""
 
     width: int
@@ -61,10 +61,11 @@ class _Board(NamedTuple):
 
 
 @functools.lru_cache(maxsize=8)
-def _board_of(shape: tuple[int, int]) -> _Board:
+def board_of(shape: tuple[int, int]) -> Board:
+    """Return the geometry of a board of `shape`."""
     height, width = shape
     left = sum(1 << row * width for row in range(height))
-    return _Board(
+    return Board(
         width,
         (1 << height * width) - 1,
         left,
@@ -170,7 +171,7 @@ def _sides(state: GoState) -> tuple[int, int, int]:
 
 def _place(game: GoRules, state: GoState, point: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the newest frame, the stones in atari and the two sums after a stone at `point`."""
-    board, stone = _board_of(game.board_shape), 1 << point
+    board, stone = board_of(game.board_shape), 1 << point
     own, other, atari = _sides(state)
     own |= stone
     captured = board.flood(board.neighbours(stone) & other & atari, other)
@@ -201,7 +202,7 @@ def _place(game: GoRules, state: GoState, point: int) -> tuple[np.ndarray, np.nd
 
 def _legal_points(game: GoRules, state: GoState) -> np.ndarray:
     """Return bool[N]: where the side to move may place a stone."""
-    board = _board_of(game.board_shape)
+    board = board_of(game.board_shape)
     own, other, atari = _sides(state)
     empty = board.full & ~(own | other)
     lives = empty & board.neighbours(empty | (own & ~atari) | (other & atari))
@@ -230,7 +231,7 @@ def _past(game: GoRules, state: GoState) -> tuple[np.ndarray, np.ndarray]:
     return past[own, checked] - sums[own, 0], sums[other, 0] - past[other, checked]
 
 
-def _recreating(board: _Board, other: int, atari: int, added: np.ndarray, taken: np.ndarray) -> int:
+def _recreating(board: Board, other: int, atari: int, added: np.ndarray, taken: np.ndarray) -> int:
     """Return the points where a stone, with its captures, recreates a forbidden position."""
     found = 0
     points = (added & 0x3FF).astype(np.int64) - 1
@@ -243,7 +244,7 @@ def _recreating(board: _Board, other: int, atari: int, added: np.ndarray, taken:
     return found
 
 
-def _suicides(board: _Board, own: int, points: int, added: np.ndarray, taken: np.ndarray) -> int:
+def _suicides(board: Board, own: int, points: int, added: np.ndarray, taken: np.ndarray) -> int:
     """Return those suicidal `points` that recreate no forbidden position; a single stone leaves the
     position unchanged."""
     several = points & board.neighbours(own)
@@ -259,7 +260,7 @@ def _suicides(board: _Board, own: int, points: int, added: np.ndarray, taken: np
 
 def _points(game: GoRules, state: GoState) -> int:
     """Return Black's area less White's."""
-    board = _board_of(game.board_shape)
+    board = board_of(game.board_shape)
     black, white = _colours(state)
     empty = board.full & ~(black | white)
     reached = [board.flood(board.neighbours(side) & empty, empty) for side in (black, white)]
