@@ -304,7 +304,7 @@ def _tpu(quick: bool) -> list[Figure]:
 
     if importlib.util.find_spec("libtpu") is None:
         raise Skipped("the TPU compiler is not installed: pip install libtpu")
-    rows = [tpu.run(name=name) for name in list(tpu.GAMES)[: 1 if quick else None]]
+    rows = [tpu.run(name=name) for name in tpu.GAMES[: 1 if quick else None]]
     return [
         Figure(
             f"step and mask of {row['games']:,} games of {row['game']} compiled for TPU "

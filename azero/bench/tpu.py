@@ -6,10 +6,11 @@ azero bench tpu
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import tyro
 
+from azero.bench.games import CONTESTS
 from azero.chips import parse_topology
 from azero.console.terminal import make_console
 from azero.games.table import make
@@ -23,26 +24,22 @@ COUNTED = ("gather", "scatter", "while", "fusion", "all-reduce")
 
 
 GameName = Literal["go 19x19", "chess", "shogi"]
-GAMES: dict[GameName, tuple[str, dict[str, Any]]] = {
-    "go 19x19": ("go", {"size": 19}),
-    "chess": ("chess", {}),
-    "shogi": ("shogi", {}),
-}
-"""The compiled games: name in the table of games, and options."""
+GAMES: tuple[GameName, ...] = get_args(GameName)
+"""The compiled games, of `azero.bench.games.CONTESTS`."""
 
 
 def run(
     topology: str = TOPOLOGY, name: GameName = "go 19x19", num_games: int = 1024
 ) -> dict[str, Any]:
-    """Compile one step and the legal mask of `num_games` real games of GAMES[name] for `topology`,
+    """Compile one step and the legal mask of `num_games` real games of GAMES for `topology`,
     sharded over its chips, and return the results.
 
     Raises:
       ValueError: libtpu is not installed, or it does not know the topology.
     """
     mesh = topology_mesh(parse_topology(topology))
-    game_name, game_options = GAMES[name]
-    lowered = lower_game_step(make(game_name, **game_options), mesh, num_games)
+    contest = CONTESTS[name]
+    lowered = lower_game_step(make(contest.game, **contest.options), mesh, num_games)
     compiled = compile_program(lowered, topology)
     counts = compiled.module.counts()
     return {
