@@ -17,6 +17,7 @@ from azero.console.terminal import make_console
 from azero.games.batching import repeat_state
 from azero.games.game import Game
 from azero.games.table import make
+from azero.search.batched.tree import state_bytes
 from azero.types import Array, PyTree
 
 CHUNK = 25
@@ -38,6 +39,10 @@ class Contest:
     """moves before timing starts, so that positions are from the middle of games"""
     batches: dict[str, tuple[int, ...]]
     """batch sizes on a CPU, by engine; the best of them counts"""
+
+    def build(self) -> Game:
+        """Make the game."""
+        return make(self.game, **self.options)
 
 
 CONTESTS = {
@@ -244,7 +249,7 @@ def run(
       ValueError: Pgx is not installed, or a name is not one of CONTESTS.
     """
     makers = {
-        "azero": lambda contest: engine_of(make(contest.game, **contest.options)),
+        "azero": lambda contest: engine_of(contest.build()),
         "environment": environment_engine,
         "pgx": pgx_engine,
     }
@@ -265,15 +270,10 @@ def run(
             rows.append({"game": name, **max(measured, key=lambda row: row["steps_per_second"])})
         for row in rows[-len(engines) :]:
             row["ratio"] = row["steps_per_second"] / rows[-1]["steps_per_second"]
-            row["tree_bytes"] = tree_bytes(contest) if row["engine"] == "azero" else row["bytes"]
+            is_ours = row["engine"] == "azero"
+            row["tree_bytes"] = state_bytes(contest.build()) if is_ours else row["bytes"]
     _print(rows, against)
     return rows
-
-
-def tree_bytes(contest: Contest) -> int:
-    """Return the bytes of our state in a search tree."""
-    game = make(contest.game, **contest.options)
-    return sum(leaf.nbytes for leaf in jax.tree.leaves(game.search_state(game.init())))
 
 
 def _print(rows: list[dict[str, Any]], against: str | None) -> None:

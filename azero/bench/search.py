@@ -26,7 +26,7 @@ from azero.games.table import make
 from azero.networks.settings import ResNetConfig
 from azero.search.batched.evaluation import CPU_CHUNK, evaluate_roots
 from azero.search.batched.gumbel import HalvingPhase, halving_schedule
-from azero.search.batched.tree import tree_bytes
+from azero.search.batched.tree import state_bytes, tree_bytes
 from azero.search.leaf import network_leaf
 from azero.search.search import LeafFn, SearchFn, SearchOutput
 from azero.search.settings import GumbelConfig, PuctConfig, SearchConfig
@@ -269,10 +269,8 @@ def make_leaf(game: Game, network: str) -> tuple[LeafFn, PyTree]:
 def mctx_tree_bytes(num_simulations: int, game: Game) -> int:
     """Return the bytes of mctx's tree of one game: the slim state, six numbers an action and five a
     node."""
-    state = jax.eval_shape(lambda: game.search_state(game.init()))
-    state_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
     return (num_simulations + 1) * (
-        state_bytes + MCTX_BYTES_PER_ACTION * game.num_actions + MCTX_BYTES_PER_NODE
+        state_bytes(game) + MCTX_BYTES_PER_ACTION * game.num_actions + MCTX_BYTES_PER_NODE
     )
 
 

@@ -13,7 +13,6 @@ import tyro
 from azero.bench.games import CONTESTS
 from azero.chips import parse_topology
 from azero.console.terminal import make_console
-from azero.games.table import make
 from azero.plan.compiled import compile_program
 from azero.plan.programs import lower_game_step, topology_mesh
 
@@ -38,8 +37,7 @@ def run(
       ValueError: libtpu is not installed, or it does not know the topology.
     """
     mesh = topology_mesh(parse_topology(topology))
-    contest = CONTESTS[name]
-    lowered = lower_game_step(make(contest.game, **contest.options), mesh, num_games)
+    lowered = lower_game_step(CONTESTS[name].build(), mesh, num_games)
     compiled = compile_program(lowered, topology)
     counts = compiled.module.counts()
     return {

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -461,6 +460,12 @@ def best_child_value(edges: Edges, action: Array) -> Array:
     return jnp.take_along_axis(edges.qvalues(unvisited=-jnp.inf), action[:, None], axis=-1)[:, 0]
 
 
+def state_bytes(game: Game) -> int:
+    """Return the bytes of a position in a search."""
+    state = jax.eval_shape(lambda: game.search_state(game.init()))
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
+
+
 def bytes_per_node(
     game: Game, num_nodes: int = 1, width: int | None = None, keeps_visits: bool = False
 ) -> int:
@@ -471,17 +476,13 @@ def bytes_per_node(
     4.3 KB and the state for 19x19 Go, half of what mctx's tree takes. (`Tree.squares` would be
     another 4.)
     """
-    state = jax.eval_shape(lambda: game.search_state(game.init()))
-    state_bytes = sum(
-        math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(state)
-    )
     small = index_dtype(max(num_nodes, game.num_actions)).itemsize
     edges = edge_width(game, width)
     edge_bytes = edges * (
         # prior, value sum; visits; child and move
         8 + (4 if keeps_visits else small) + (1 if edges == game.num_actions else 2) * small
     )
-    return state_bytes + edge_bytes + 1 + 4 + 2 * small  # player, raw value, parent, edge
+    return state_bytes(game) + edge_bytes + 1 + 4 + 2 * small  # player, raw value, parent, edge
 
 
 def tree_bytes(num_simulations: int, game: Game, width: int | None = None, kept: int = 0) -> int:
