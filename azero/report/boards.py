@@ -12,6 +12,7 @@ import numpy as np
 from azero.console.tables import count_of
 from azero.data.run_files import StoredGame
 from azero.games.go.host import Board, board_of
+from azero.games.go.setup import handicap_points
 from azero.games.go.text import column_name, format_vertex
 
 DRAWN = ("go", "tictactoe")
@@ -210,12 +211,8 @@ def _star_points(game: StoredGame) -> str:
     rows, columns = game.board
     if game.game != "go" or rows != columns or rows < 9 or rows % 2 == 0:
         return ""
-    edge = 2 if rows < 13 else 3  # the 3-3 points on small boards, the 4-4 points on larger ones
-    lines = (edge, rows // 2, rows - 1 - edge)
-    points = [
-        (r, c) for r in lines for c in lines if rows >= 15 or (r == rows // 2) == (c == rows // 2)
-    ]
-    centres = [centre(columns, r * columns + c) for r, c in points]
+    points = handicap_points(9 if rows >= 15 else 5, game.board)
+    centres = [centre(columns, point) for point in points]
     return "".join(f'<circle class="star" cx="{x}" cy="{y}" r="2.5"/>' for x, y in centres)
 
 
