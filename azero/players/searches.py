@@ -17,11 +17,11 @@ from azero.networks.settings import Policy2016Config
 from azero.players.play_style import PlayStyle
 from azero.search.leaf import AnyLeafFn, averaged_network_leaf, last_resort_leaf, network_leaf
 from azero.search.search import LeafFn
-from azero.search.settings import MctxPuctConfig, PuctConfig, Search, SearchConfig
+from azero.search.settings import PuctConfig, Search, SearchConfig
 from azero.search.single.evaluator import Symmetries
 from azero.search.single.parallel import TreeSettings
 from azero.search.single.selection import ENGINE as ENGINE_RULE
-from azero.search.single.selection import Gumbel, rule_of
+from azero.search.single.selection import IN_ONE_TREE, Gumbel, rule_of
 from azero.settings import Config
 
 Constants = tuple[tuple[str, float], ...]
@@ -33,8 +33,6 @@ TIME_CONSTANTS = ("own_moves", "lag_seconds")
 ENGINE: Search = "engine"
 TRAINED: Search = "trained"
 SEARCHES: tuple[str, ...] = get_args(Search)
-_OF_PUCT = (PuctConfig.MAKER, MctxPuctConfig.MAKER)
-"""Makers of the searches by PUCT. Own settings may extend theirs and have another."""
 
 
 def match_settings(config: Config) -> SearchConfig:
@@ -70,7 +68,7 @@ def eyes_last_leaf(game: Go, leaf: AnyLeafFn) -> AnyLeafFn:
 
 def rule_name(config: SearchConfig) -> str:
     """Return the name of a run's own search in results: its rule's, if it is one of a paper."""
-    if not isinstance(config, PuctConfig) or config.MAKER not in _OF_PUCT:
+    if not isinstance(config, PuctConfig) or config.MAKER not in IN_ONE_TREE:
         return config.name
     is_published = config.first_play == "form" and config.variance_scale == 0.0
     return config.puct_form if is_published else TRAINED

@@ -235,7 +235,7 @@ def mean_values(node: Node) -> np.ndarray:
     return node.sums / node.visits
 
 
-_IN_ONE_TREE = (PuctConfig.MAKER, MctxPuctConfig.MAKER, GumbelConfig.MAKER)
+IN_ONE_TREE = (PuctConfig.MAKER, MctxPuctConfig.MAKER, GumbelConfig.MAKER)
 """Makers of the searches that have a rule here. Own settings may extend those of another search."""
 
 
@@ -246,7 +246,7 @@ def rule_of(config: SearchConfig, num_actions: int) -> Puct | Gumbel:
     Raises:
       ValueError: the search exists only for many games at once (mctx_gumbel, or one's own).
     """
-    if not isinstance(config, GumbelConfig | PuctConfig) or config.MAKER not in _IN_ONE_TREE:
+    if not isinstance(config, GumbelConfig | PuctConfig) or config.MAKER not in IN_ONE_TREE:
         raise ValueError(
             f"search.name {config.name} searches many games at once and no single one; puct, "
             "gumbel and mctx_puct do both, and search=engine plays any network"
