@@ -6,6 +6,7 @@ Go; the history is in the rows before it, of the same game. The policy targets o
 concatenated, 4 bytes for each visited move (`azero.selfplay.targets`).
 """
 
+import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from azero.data.files import DamagedFileError, map_array, read_arrays, write_arrays
+from azero.console.standard_output import say
+from azero.data.files import DamagedFileError, map_array, read_arrays, read_header, write_arrays
 from azero.games.game import Game
 from azero.selfplay.targets import policy_room, words_of
 from azero.selfplay.trajectory import Games, HostArray
@@ -267,24 +269,43 @@ def read_shard(
 
 
 def read_replay(
-    workdir: Path, game: Game, has_auxiliary: bool
+    workdir: Path, game: Game, has_auxiliary: bool, last: int | None = None
 ) -> Iterator[tuple[Path, Positions, HostArray]]:
-    """Yield the shards in the replay of a run, oldest first: file, positions [T], games [G].
+    """Yield the shards in the replay of a run, oldest first: file, positions [T], games [G]; with
+    `last` only that many of the newest games.
 
-    A run that goes on meanwhile deletes shards that leave its window; those are left out.
-
-    Raises:
-      DamagedFileError: see `read_shard`.
+    A damaged shard is left out, with a line on standard error. So are, without one, those that a
+    run which goes on meanwhile deletes, because they leave its window.
     """
-    shards, room = list_shards(workdir / "replay"), policy_room(game)
-    for _, _, path in sorted(shards, key=lambda shard: (shard[1], shard[0])):
+    for path, older in _newest(workdir / "replay", last):
         try:
-            found = read_shard(path, None, game.name, game.frame_words, room, has_auxiliary)
-        except DamagedFileError:
+            positions, games = read_shard(
+                path, None, game.name, game.frame_words, policy_room(game), has_auxiliary
+            )
+        except DamagedFileError as error:
             if path.exists():
-                raise
+                say(f"azero: left out: {error}")
             continue
-        yield path, *found
+        begin = int(games["length"][:older].sum())
+        yield path, positions._replace(rows=positions.rows[begin:]), games[older:]
+
+
+def _newest(directory: Path, last: int | None) -> list[tuple[Path, int]]:
+    """Return the shards of the `last` games, or of all, oldest first: file, and the number of its
+    games that are older than those."""
+    shards = sorted(list_shards(directory), key=lambda shard: (shard[1], shard[0]))
+    if last is None:
+        return [(path, 0) for _, _, path in shards]
+    chosen: list[tuple[Path, int]] = []
+    for _, _, path in reversed(shards):
+        count = 0
+        with contextlib.suppress(DamagedFileError):  # reading the shard reports it
+            count = int(read_header(path)[0]["arrays"]["games"]["shape"][0])
+        chosen.append((path, max(0, count - last)))
+        last -= count
+        if last <= 0:
+            break
+    return chosen[::-1]
 
 
 def map_shard(shard: Shard, slots: int) -> Positions | HostArray:

@@ -1,13 +1,14 @@
 """Games of self-play and of matches as one file for other programs: SGF, PGN or CSA."""
 
 import heapq
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from azero.data.files import write_atomic
+from azero.data.files import writing_atomic
 from azero.data.run_files import board_directories, read_config
 from azero.data.shard import RESIGNED, read_replay
 from azero.games.game import Game
@@ -37,22 +38,25 @@ def export_games(source: Path, out: Path, last: int | None = None) -> int:
       The number of games.
 
     Raises:
-      ValueError: there are no games, the game has no format, the suffix is another, or a file is
-        damaged.
+      ValueError: there are no games, the game has no format, the suffix is another, or the file is
+        a record of the match itself.
       StorageError: the file cannot be written.
     """
-    texts = _match_texts(source, out) if (source / MATCH).exists() else _run_texts(source, out)
-    chosen = list(texts)
-    if last is not None:
-        chosen = chosen[max(0, len(chosen) - last) :]
-    if not chosen:
+    is_match = (source / MATCH).exists()
+    texts = _match_texts(source, out) if is_match else _run_texts(source, out, last)
+    chosen = iter(texts if last is None else deque(texts, maxlen=last))
+    first = next(chosen, None)
+    if first is None:
         raise ValueError(f"{source} has no games")
-    separator = _SEPARATORS[out.suffix]
+    separator = _SEPARATORS[out.suffix].encode()
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(
-        out, (f"{separator if number else ''}{text}".encode() for number, text in enumerate(chosen))
-    )
-    return len(chosen)
+    with writing_atomic(out) as file:
+        file.write(first.encode())
+        count = 1
+        for text in chosen:
+            file.write(separator + text.encode())
+            count += 1
+    return count
 
 
 def _check_suffix(name: str, out: Path) -> None:
@@ -78,12 +82,15 @@ def _match_texts(directory: Path, out: Path) -> Iterator[str]:
     if not paths:
         raise ValueError(f"{directory} has no games in a format of other programs: {_FORMATS}")
     _check_suffix(suffixes[paths[0].suffix], out)
+    if out.name in (path.name for path in paths) and out.parent.resolve() == directory.resolve():
+        raise ValueError(f"{out} is a record of the match itself; use another name")
     for path in paths:
         yield path.read_text(encoding="utf-8")
 
 
-def _run_texts(workdir: Path, out: Path) -> Iterator[str]:
-    """Yield the games of self-play in the replay of a run, on all its boards, oldest first."""
+def _run_texts(workdir: Path, out: Path, last: int | None) -> Iterator[str]:
+    """Yield the games of self-play in the replay of a run, on all its boards, oldest first; of each
+    board only the `last` ones."""
     config = read_config(workdir)
     rules, has_auxiliary = config.game, config.learner.needs_auxiliary_targets
     _check_suffix(rules.name, out)
@@ -92,18 +99,18 @@ def _run_texts(workdir: Path, out: Path) -> Iterator[str]:
         own = rules
         if size is not None and isinstance(rules, GoConfig):
             own = rules.on_board(size)
-        boards.append(_board_texts(directory, own, has_auxiliary))
+        boards.append(_board_texts(directory, own, has_auxiliary, last))
     for _, text in heapq.merge(*boards, key=lambda game: game[0]):
         yield text
 
 
 def _board_texts(
-    directory: Path, rules: GameConfig, has_auxiliary: bool
+    directory: Path, rules: GameConfig, has_auxiliary: bool, last: int | None
 ) -> Iterator[tuple[int, str]]:
     """Yield the games in the replay in a directory, oldest first, each after the iteration of the
     network that made its last move."""
     board, write = rules.build(), RECORDS[rules.name][1]
-    for _, (rows, _), games in read_replay(directory, board, has_auxiliary):
+    for _, (rows, _), games in read_replay(directory, board, has_auxiliary, last):
         starts = np.cumsum(games["length"]) - games["length"]
         for entry, start in zip(games, starts.tolist(), strict=True):
             played = rows[start : start + int(entry["length"])]
@@ -118,16 +125,17 @@ def _as_match_game(
     """Return a game of self-play, with its entry and rows of a shard, and the players' names."""
     first, second = (float(result) for result in entry["result"])
     is_resigned = bool(entry["flags"] & RESIGNED)
-    actions, begin = rows["action"], rows[0]
+    actions, begin = rows["action"].tolist(), rows[0]
+    start = (begin["frame"], int(begin["to_play"]), actions[0])
     game = MatchGame(
         number=int(entry["number"]) + 1,
         opening=None,
         first_is_black=True,
         reward=float(np.sign(first - second)),
-        actions=tuple(actions[actions >= 0].tolist()),  # without a resignation
+        actions=tuple(action for action in actions if action >= 0),  # without a resignation
         num_opening_moves=0,
         ending="resignation" if is_resigned else PLAYED_OUT,
-        start=start_of(rules.name, board.board_shape, begin["frame"], int(begin["to_play"])),
+        start=start_of(rules.name, board.board_shape, *start),
     )
     name = "azero"
     if "network" in (entry.dtype.names or ()):  # of the first and of the last move

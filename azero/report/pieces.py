@@ -11,7 +11,6 @@ from azero.console.tables import count_of
 from azero.data.run_files import StoredGame
 from azero.games.animal_shogi.text import format_move
 from azero.games.bits import unpack_host
-from azero.games.chess.legal import NUM_TARGETS
 from azero.games.chess.text import format_san, format_uci
 from azero.games.diagrams import format_stones
 from azero.games.go.encoding import boards_of
@@ -135,22 +134,37 @@ def square_of(files: str, ranks: str, name: str) -> int:
     return (len(ranks) - 1 - ranks.index(name[1])) * len(files) + files.index(name[0])
 
 
-def start_of(name: str, board: tuple[int, int], frame: Sequence[int], to_play: int) -> str:
+def start_of(
+    name: str, board: tuple[int, int], frame: Sequence[int], to_play: int, first: int = -1
+) -> str:
     """Return the position of a frame of the game `name` as `StoredGame.start` has it; empty where
-    that is the game's own beginning, or the game is not drawn. A frame of chess does not hold the
-    en passant square."""
+    that is the game's own beginning, or the game is not drawn. `first` is the action that was
+    played there, -1 for none: a frame of chess does not say where a pawn can be captured en
+    passant, but that action may do it."""
     if name in DRAWN:
         return format_stones(_stones(name, board[0] * board[1], frame), to_play)
     notation = NOTATIONS.get(name)
     if notation is None:
         return ""
+    boards = (_board_of(notation, frame, file) for file in (0, *(1 << file for file in range(8))))
+    begin = next(boards)
+    start = notation.format_position(begin)
+    if start == notation.start:
+        return ""
+    if first >= 0 and first not in begin.actions:
+        begin = next((other for other in boards if first in other.actions), begin)
+    return notation.format_position(begin)
+
+
+def _board_of(notation: MoveNotation, frame: Sequence[int], en_passant: int) -> Any:
+    """Return the board of a frame; in chess a pawn on the files of the mask `en_passant` has just
+    made a double step."""
     state = SimpleNamespace(
         frames=np.array([frame], np.uint32),
-        en_passant=np.uint32(0),
-        targets=np.zeros((NUM_TARGETS, 2), np.uint32),
+        en_passant=np.uint32(en_passant),
+        targets=np.zeros((0, 2), np.uint32),  # not known
     )
-    start = notation.format_position(notation.board_of(state))
-    return "" if start == notation.start else start
+    return notation.board_of(state)
 
 
 def _stones(name: str, num_points: int, frame: Sequence[int]) -> list[int]:

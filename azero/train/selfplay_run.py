@@ -210,5 +210,7 @@ def _sample(loop: Loop, iteration: int, game: SampleGame) -> files.StoredGame:
         values=tuple(game.values[: len(game.actions)]),
         komi=loop.game.komi_of(game.frame) if isinstance(loop.game, Go) else None,
         names=(player, player),
-        start=start_of(settings.name, loop.game.board_shape, game.frame, game.to_play),
+        start=start_of(
+            settings.name, loop.game.board_shape, game.frame, game.to_play, *game.actions[:1]
+        ),
     )

@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from azero.data.directory_lock import hold
+from azero.data.files import StorageError
 from azero.data.records.dataset import Dataset
 from azero.data.records.filters import SPLITS, Filters, Fractions
 from azero.data.records.importing import draw_position
@@ -150,6 +152,42 @@ def test_the_newest_games_alone(run, tmp_path):
     assert newest < {frame.tobytes() for frame in frames} and len(frames) == (GAMES + 3) * MOVES
 
 
+def test_a_damaged_shard_is_left_out_aloud(tmp_path, capsys):
+    workdir = tmp_path / "run"
+    played = write_run(workdir, CONFIG)
+    torn = shard_path(workdir / "replay", 0, 1)
+    torn.write_bytes(torn.read_bytes()[:-64])
+    for last, name in ((None, "all"), (GAMES + 3, "newest")):
+        assert export_searches(workdir, tmp_path / name, last) == GAMES
+        [line] = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"azero: left out: {torn} is torn: ")
+        data = Dataset.open(tmp_path / name)
+        found = {frame.tobytes() for split in SPLITS for frame in data.rows(split)["frame"]}
+        assert found == {frame.tobytes() for frame in played[0].frame}
+
+
+def test_an_interrupted_export_begins_again(run, tmp_path, monkeypatch):
+    workdir, _ = run
+    out, append = tmp_path / "out", Dataset.append_packed
+
+    def fail_at_the_second_shard(self, split, positions, games, sources):
+        if sources[0].startswith("games-p000-00000001"):
+            raise StorageError("cannot write: No space left on device")
+        append(self, split, positions, games, sources)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Dataset, "append_packed", fail_at_the_second_shard)
+        with pytest.raises(StorageError, match="No space left"):
+            export_searches(workdir, out)
+    assert "repeat it" in Dataset.open(out).warnings[0]
+    with hold(out), pytest.raises(ValueError, match="in use"):
+        export_searches(workdir, out)
+    assert export_searches(workdir, out) == 2 * GAMES
+    data = Dataset.open(out)
+    assert sum(len(data.rows(split)) for split in SPLITS) == 2 * GAMES * MOVES
+    assert not data.warnings
+
+
 @pytest.mark.parametrize("game", ["chess", "shogi"])
 def test_games_of_chess_and_shogi(game, tmp_path):
     config = load(game).config
@@ -169,6 +207,8 @@ def test_what_cannot_be_a_data_set_is_said(run, tmp_path):
     export_searches(workdir, tmp_path / "out")
     with pytest.raises(ValueError, match="out holds a data set; take another directory"):
         export_searches(workdir, tmp_path / "out")
+    with pytest.raises(ValueError, match="is the directory of a run; take another directory"):
+        export_searches(workdir, workdir)
     komis = GoConfig(size=(5,), planes=19, selfplay_komis=(0.5,))
     for config, message in (
         (load("tictactoe").config, "plays tictactoe; data sets are of go"),

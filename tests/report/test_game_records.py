@@ -1,9 +1,12 @@
 """Games of a run and of a match as files that other programs read."""
 
 import dataclasses
+import io
 import json
 from pathlib import Path
+from typing import Any
 
+import chess.pgn
 import numpy as np
 import pytest
 
@@ -26,6 +29,7 @@ from azero.games.go.settings import GoConfig
 from azero.games.go.sgf import read_games
 from azero.games.shogi import csa
 from azero.games.shogi.text import board_of_sfen
+from azero.games.table import make
 from azero.report.game_records import export_games
 from azero.settings import Config
 
@@ -177,6 +181,40 @@ def test_shards_that_a_run_deletes_meanwhile_are_left_out(tmp_path: Path) -> Non
     assert seen == [shard_path(tmp_path, 0, number).name for number in (0, 2)]
 
 
+def test_a_damaged_shard_is_left_out_aloud(tmp_path: Path, capsys: Any) -> None:
+    played = make_run(tmp_path, load("go5").config, shards=3)
+    path = shard_path(tmp_path / "replay", 0, 1)
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    for last, kept in ((None, [0, 1, 4, 5]), (3, [4, 5]), (1, [5])):
+        assert export_games(tmp_path, tmp_path / "games.sgf", last) == len(kept)
+        said = capsys.readouterr().err
+        assert said.count("\n") == (last != 1)
+        assert last == 1 or said.startswith(f"azero: left out: {path} is damaged: the checksum")
+        moves = [record.moves for record in read_games(tmp_path / "games.sgf")]
+        assert [[action for _, action in game] for game in moves] == [played[i] for i in kept]
+
+
+def test_a_game_may_begin_with_a_capture_en_passant(tmp_path: Path) -> None:
+    config = load("chess").config
+    make_run(tmp_path, config, shards=1)
+    begin = "rnbqkbnr/1pp1pppp/p7/3pP3/8/8/PPPP1PPP/RNBQKBNR w KQkq d6 0 3"
+    board = board_of_fen(begin)
+    (_, (rows, _), games), *_ = read_replay(tmp_path, config.game.build(), False)
+    rows, games = rows[:2].copy(), games[:1].copy()
+    rows["frame"] = np.asarray(make("chess", fen=begin).init().frames)[0]
+    rows["action"] = board.names["e5d6"], board.after(board.names["e5d6"]).names["e7d6"]
+    games["length"] = 2
+    rewrite(tmp_path, config, rows, games)
+    export_games(tmp_path, tmp_path / "games.pgn")
+    game = chess.pgn.read_game(io.StringIO((tmp_path / "games.pgn").read_text()))
+    assert game is not None and not game.errors and game.headers["FEN"] == begin
+    assert [move.uci() for move in game.mainline_moves()] == ["e5d6", "e7d6"]
+    rows["action"] = board.names["d2d4"], -1  # there may have been no double step
+    rewrite(tmp_path, config, rows, games)
+    export_games(tmp_path, tmp_path / "games.pgn")
+    assert begin.replace("d6", "-") in (tmp_path / "games.pgn").read_text()
+
+
 def test_records_of_a_match_as_one_file(tmp_path: Path) -> None:
     player = {"name": "a", "player": "go5", "iteration": None}
     facts = {"command": {}, "players": [player, player]}
@@ -195,6 +233,11 @@ def test_records_of_a_match_as_one_file(tmp_path: Path) -> None:
         export_games(tmp_path, tmp_path / "all.pgn")
     with pytest.raises(ValueError, match=r"all: games of go are written to a file \*\.sgf"):
         data(ExportRequest(tmp_path, tmp_path / "all"))
+    record = tmp_path / "game1001.sgf"
+    before = record.read_text()
+    with pytest.raises(ValueError, match=r"game1001\.sgf is a record of the match itself; use an"):
+        export_games(tmp_path, record)
+    assert record.read_text() == before
 
 
 def test_what_cannot_be_written(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import json
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -13,7 +14,7 @@ import numpy as np
 
 from azero.data.files import read_header, write_atomic
 from azero.data.manifest import Manifest, ShardRecord, manifest_path
-from azero.data.records.filters import Filters, Fractions
+from azero.data.records.filters import SPLITS, Filters, Fractions
 from azero.data.records.recorded import SLOTS
 from azero.data.replay import Replay
 from azero.data.settings import ReplayConfig
@@ -157,9 +158,20 @@ class Dataset:
         mark.unlink()
 
     @property
+    def is_unfinished(self) -> bool:
+        """Games are being added, or that was interrupted."""
+        return (self.directory / _UNFINISHED).exists()
+
+    def remove_shards(self) -> None:
+        """Remove all games."""
+        for split in SPLITS:
+            if (self.directory / split).exists():
+                shutil.rmtree(self.directory / split)
+
+    @property
     def warnings(self) -> list[str]:
         """A line where games are missing."""
-        if not (self.directory / _UNFINISHED).exists():
+        if not self.is_unfinished:
             return []
         return [
             f"{self.directory} is not finished: games are missing, because the command that adds "

@@ -56,9 +56,10 @@ def run_import(request: ImportRequest, console: Console | None = None) -> Import
                 row = {"iteration": tally.read, "positions": positions}
                 progress.update({**row, "positions_per_second": speed})
         except KeyboardInterrupt:
-            kept = count_of(tally.games.total(), "imported game")
+            kept = sum(shard.games for split in SPLITS for shard in dataset.shards(split))
+            games = count_of(kept, "imported game")
             raise KeyboardInterrupt(
-                f"stopped; {request.out} has {kept}, and the same command continues the import"
+                f"stopped; {request.out} has {games}, and the same command continues the import"
             ) from None
         is_empty = not any(dataset.shards(split) for split in SPLITS)
         listed = None if made and is_empty else request.out / LEFT_OUT

@@ -1,19 +1,22 @@
 """Games of self-play as a data set: their positions with the policies of the searches, for networks
 that learn from fixed games (AGZ Figure 4, 'Neural network architecture comparison')."""
 
-import sys
+import itertools
 from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 
+from azero.console.standard_output import say
+from azero.data.directory_lock import hold
 from azero.data.records.dataset import Dataset
 from azero.data.records.filters import GAMES, SPLITS, Filters, Fractions
-from azero.data.run_files import board_directories, read_config
+from azero.data.run_files import CONFIG, board_directories, read_config
 from azero.data.shard import Positions, read_replay, row_dtype, with_margin
+from azero.games.game import Game
 from azero.games.go.settings import GoConfig
 from azero.games.settings import GameConfig
-from azero.selfplay.targets import policy_room, spans
+from azero.selfplay.targets import spans
 from azero.selfplay.trajectory import HostArray
 
 _FRACTIONS = Fractions(validation=0.05, test=0.05)
@@ -28,47 +31,56 @@ def export_searches(workdir: Path, out: Path, last: int | None = None) -> int:
     A game's split is decided by a hash of its moves, as for recorded games. Targets of auxiliary
     heads are left out.
 
+    An export that was interrupted begins again. What `read_replay` leaves out is left out.
+
     Returns:
       The number of games.
 
     Raises:
       ValueError: it is a run of another game than GAMES, its games have komis of their own, there
-        are no games, or the directory has a data set.
-      DamagedFileError: a shard is damaged.
+        are no games, or the directory has a data set or a run, or another export writes there.
       StorageError: the disk is full or cannot be written to.
     """
     config = read_config(workdir)
     filters, game = _filters(workdir, config.game), config.game.build()
-    shards = list(read_replay(workdir, game, config.learner.needs_auxiliary_targets))
-    total = sum(len(games) for _, _, games in shards)
-    left_out = max(0, total - last) if last is not None else 0
-    if total <= left_out:
+    shards = read_replay(workdir, game, config.learner.needs_auxiliary_targets, last)
+    first = next(shards, None)
+    if first is None:
         raise ValueError(f"{workdir} has no games in its replay")
+    if (out / CONFIG).exists():
+        raise ValueError(f"{out} is the directory of a run; take another directory")
     dataset = Dataset.create(out, filters, _FRACTIONS, has_searches=True)
-    if any(dataset.shards(split) for split in SPLITS):
-        raise ValueError(f"{out} holds a data set; take another directory, or delete it")
+    with hold(out):
+        if dataset.is_unfinished:
+            dataset.remove_shards()
+        elif any(dataset.shards(split) for split in SPLITS):
+            raise ValueError(f"{out} holds a data set; take another directory, or delete it")
+        _report_other_boards(workdir, game)
+        with dataset.filling():
+            return sum(_write(dataset, *shard) for shard in itertools.chain([first], shards))
+
+
+def _report_other_boards(workdir: Path, game: Game) -> None:
+    """Name the boards of a run whose games are left out, on standard error."""
     others = [path.name for size, path in board_directories(workdir).items() if size is not None]
     if others:
         size = "x".join(map(str, game.board_shape))
-        print(
+        say(
             f"azero: games on {', '.join(others)} are left out: a data set has one board, here "
-            f"{size}",
-            file=sys.stderr,
+            f"{size}"
         )
-    count = 0
-    with dataset.filling():
-        for path, positions, games in shards:
-            kept = np.arange(len(games)) >= left_out
-            left_out -= min(left_out, len(games))
-            splits = _splits(positions.rows, games)
-            for split in SPLITS:
-                chosen = kept & (splits == split)
-                if chosen.any():
-                    names = [f"{path.name} game {number}" for number in games["number"][chosen]]
-                    part = _select(positions, games, chosen, policy_room(game))
-                    dataset.append_packed(split, part, games[chosen], names)
-                    count += len(names)
-    return count
+
+
+def _write(dataset: Dataset, path: Path, positions: Positions, games: HostArray) -> int:
+    """Add the games of a shard to their splits, and return their number."""
+    splits = _splits(positions.rows, games)
+    for split in SPLITS:
+        chosen = splits == split
+        if chosen.any():
+            names = [f"{path.name} game {number}" for number in games["number"][chosen]]
+            part = _select(positions, games, chosen, dataset.slots)
+            dataset.append_packed(split, part, games[chosen], names)
+    return len(games)
 
 
 def _filters(workdir: Path, rules: GameConfig) -> Filters:
