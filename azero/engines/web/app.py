@@ -305,7 +305,7 @@ async def _changed(
     """Change a game, and return what the page shows of it."""
 
     def work() -> dict[str, Any]:
-        with game.changing():
+        with game.turn():
             change()
             return game.describe(with_frame=with_frame)
 

@@ -14,7 +14,7 @@ from azero.engines.limits import Settings
 from azero.engines.session import Session
 from azero.engines.web.adapter import Outcome
 from azero.engines.web.go_adapter import GoAdapter
-from azero.engines.web.networks import Network, title
+from azero.engines.web.networks import FairLock, Network, title
 from azero.engines.web.squares_adapter import SquaresAdapter
 from azero.games.position import Position
 from azero.report.boards import CELL, MARGIN
@@ -55,8 +55,9 @@ class WebGame:
         self.stated_result = ""
         """The result in the record that was opened."""
         self._resigned: int | None = None
-        self._lock = threading.Lock()
-        self._searches: set[threading.Event] = set()
+        self._lock = FairLock()
+        self._stop: threading.Event | None = None
+        """Ends the search that has its turn."""
         self.line: list[Turn] = []
         all_comments = itertools.chain(comments, itertools.repeat(""))
         moves = zip(self.session.positions, adapter.moves, all_comments, strict=False)
@@ -85,26 +86,22 @@ class WebGame:
         return Turn(colour, action, name, self.adapter.label(position, action))
 
     @contextlib.contextmanager
-    def changing(self) -> Iterator[None]:
-        """Lock the game for a change; a running search is stopped first."""
-        for stop in list(self._searches):
-            stop.set()
-        with self._lock:
-            self.used = time.monotonic()
-            yield
-
-    @contextlib.contextmanager
-    def searching(self, stop: threading.Event) -> Iterator[None]:
-        """Lock the game for a search; a change or another search sets `stop`."""
-        for other in list(self._searches):
-            other.set()
-        self._searches.add(stop)
+    def turn(self, stop: threading.Event | None = None) -> Iterator[None]:
+        """Lock the game for a change, or for a search that ends once `stop` is set; that is done
+        when somebody else wants a turn. Turns come in the order in which they were asked for."""
+        self._lock.acquire(self._stop_search)
         try:
-            with self._lock:
-                self.used = time.monotonic()
-                yield
+            self._stop, self.used = stop, time.monotonic()
+            yield
         finally:
-            self._searches.discard(stop)
+            self._stop = None
+            self._lock.release()
+
+    def _stop_search(self) -> bool:
+        """Stop the search that has its turn; return that the next one is still wanted."""
+        if (stop := self._stop) is not None:
+            stop.set()
+        return False
 
     def play(self, action: int) -> None:
         """Play a move of the side to move; a move that differs from the line cuts the line off

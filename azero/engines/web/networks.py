@@ -1,6 +1,7 @@
 """Networks that play many games at once: the programs of one are shared, every game has its own
 tree, and one search runs at a time."""
 
+import contextlib
 import dataclasses
 import threading
 import time
@@ -194,17 +195,24 @@ class GamePlayer:
         self._network.wait(lambda: False)
         yield
 
-    def _tree(self, should_stop: Callable[[], bool]) -> TreePlayer | None:
-        """Wait for the network and for the turn, and return the player with this game's tree; None,
-        without the turn, if `should_stop()` is true before."""
+    @contextlib.contextmanager
+    def _turn(self, should_stop: Callable[[], bool]) -> Iterator[TreePlayer | None]:
+        """Wait for the network and for the turn, and give the player with this game's tree while it
+        lasts; None, without the turn, if `should_stop()` is true before."""
         network = self._network
         source = network.wait(should_stop)
         if source is None or not network.search_lock.acquire(should_stop):
-            return None
-        if self._own is None or (self._is_early and network.is_warm(source)):
-            self._own, self._is_early = source.another(), not network.is_warm(source)
-        network.keep(self)
-        return self._own
+            yield None
+            return
+        try:
+            tree = self._own  # which another thread may drop at any time
+            if tree is None or (self._is_early and network.is_warm(source)):
+                self._own = tree = source.another()
+                self._is_early = not network.is_warm(source)
+            network.keep(self)
+            yield tree
+        finally:
+            network.search_lock.release()
 
     def think(
         self,
@@ -215,32 +223,28 @@ class GamePlayer:
         """Search `position` as `Thinker` says, in turns with the network's other games; `seconds`
         are those of its own turns."""
         analysis = empty_analysis(position)
-        seconds, playouts = 0.0, 0
-        while True:
-            tree = self._tree(options.should_stop)
-            if tree is None:
-                return analysis
-            began, made_room = time.perf_counter(), False
+        seconds, playouts, made_room = 0.0, 0, True
+        while made_room and not options.should_stop():
+            with self._turn(options.should_stop) as tree:
+                if tree is None:
+                    break
+                began, made_room = time.perf_counter(), False
 
-            def is_turn_over(began: float = began) -> bool:
-                nonlocal made_room
-                made_room = (
-                    self._network.search_lock.is_wanted
-                    and time.perf_counter() - began > SLICE_SECONDS
-                )
-                return made_room or options.should_stop()
+                def is_turn_over(began: float = began) -> bool:
+                    nonlocal made_room
+                    made_room = (
+                        self._network.search_lock.is_wanted
+                        and time.perf_counter() - began > SLICE_SECONDS
+                    )
+                    return made_room or options.should_stop()
 
-            try:
                 analysis = tree.think(
                     position,
                     _rest(limits, seconds, playouts),
                     dataclasses.replace(options, should_stop=is_turn_over),
                 )
-            finally:
-                self._network.search_lock.release()
             seconds, playouts = seconds + analysis.seconds, playouts + analysis.playouts
-            if options.should_stop() or not made_room:
-                return dataclasses.replace(analysis, seconds=seconds, playouts=playouts)
+        return dataclasses.replace(analysis, seconds=seconds, playouts=playouts)
 
     def evaluate(self, position: Position, symmetry: int | None = None) -> tuple[np.ndarray, float]:
         """Return the network's policy and value, as `Thinker` says."""
@@ -257,12 +261,9 @@ class GamePlayer:
         return self._with_turn(lambda tree: tree.estimate_draws(position, actions))
 
     def _with_turn(self, work: Callable[[TreePlayer], T]) -> T:
-        tree = self._tree(lambda: False)
-        assert tree is not None
-        try:
+        with self._turn(lambda: False) as tree:
+            assert tree is not None
             return work(tree)
-        finally:
-            self._network.search_lock.release()
 
 
 def _rest(limits: Limits, seconds: float, playouts: int) -> Limits:

@@ -44,7 +44,7 @@ def think(
       ValueError: the game is over.
       StartError: the network cannot be loaded.
     """
-    with game.searching(stop):
+    with game.turn(stop):
         position = game.position
         if game.outcome is not None:
             raise ValueError("the game is over; take a move back to continue")
@@ -183,7 +183,7 @@ def review(game: WebGame, visits: int, push: Push, stop: threading.Event) -> Non
       StartError: the network cannot be loaded.
       ValueError: there is no move to review.
     """
-    with game.searching(stop):
+    with game.turn(stop):
         if not game.line:
             raise ValueError("there is no move to review yet")
         if not _wait(game, push, stop):

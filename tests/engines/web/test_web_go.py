@@ -4,7 +4,9 @@ import dataclasses
 import itertools
 import logging
 import socket
+import threading
 import time
+from collections.abc import Callable
 
 import httpx
 import numpy as np
@@ -13,9 +15,18 @@ from web_server import GO5, Visitor, running
 
 from azero.engines.web.go_adapter import GoAdapter
 from azero.engines.web.limits import WebLimits
+from azero.engines.web.searches import think
 from azero.games.go.sgf import parse_games
+from azero.players.thinking import Limits
 
 LIMITS = WebLimits(visits=50_000, seconds=30.0, upload_bytes=4_000, moves=60)
+OFF = ("plays", "wants_owners")
+
+
+def wait_for(condition: Callable[[], bool], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
 
 
 @pytest.fixture(scope="module")
@@ -215,6 +226,36 @@ def test_a_move_during_a_search_ends_it_and_the_network_does_not_answer(server) 
         other.play("C3")
         assert "game" not in [kind for kind, _ in stream]
         assert other.http.get(f"/api/games/{other.game['id']}").json()["ply"] == 1
+
+
+def test_a_change_does_not_wait_for_a_search_that_was_asked_for_later(server, visitor) -> None:
+    game, later, has_begun = server.service.game(visitor.game["id"]), threading.Event(), []
+    limits = Limits(visits=10**9, seconds=4.0)
+
+    def search(stop: threading.Event) -> threading.Thread:
+        push = lambda *event: has_begun.append(stop)  # noqa: E731
+        thread = threading.Thread(
+            target=think, args=(game, push, stop, limits), kwargs=dict.fromkeys(OFF, False)
+        )
+        thread.start()
+        return thread
+
+    class Earlier(threading.Event):
+        """While the change stops it, the later search begins if it can."""
+
+        def set(self) -> None:
+            if not self.is_set():
+                super().set()
+                threads.append(search(later))
+                wait_for(lambda: later in has_begun, 1.0)
+
+    threads = [search(earlier := Earlier())]
+    wait_for(lambda: earlier in has_begun, 5.0)
+    visitor.post("goto", ply=0).raise_for_status()
+    assert threads[1].is_alive(), "the change came after the later search"
+    later.set()
+    for thread in threads:
+        thread.join(10)
 
 
 def test_a_game_is_saved_and_opened_again(server, visitor) -> None:

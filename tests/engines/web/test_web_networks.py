@@ -116,6 +116,14 @@ def test_a_search_that_waits_can_be_ended_and_gives_no_moves(network) -> None:
     assert not network.search_lock.is_locked
 
 
+def test_a_network_unloaded_as_a_search_begins_hands_its_turn_on(network, monkeypatch) -> None:
+    """The search then had no tree, and kept the turn for ever."""
+    keep, player = network.keep, GamePlayer(network)
+    monkeypatch.setattr(network, "keep", lambda kept: (keep(kept), kept.reset()))
+    analysis = player.think(Position.start(network.game), Limits(visits=8))
+    assert analysis.visits >= 8 and not network.search_lock.is_locked
+
+
 def test_only_so_many_trees_are_kept(network) -> None:
     players = [GamePlayer(network) for _ in range(4)]
     for player in players:
