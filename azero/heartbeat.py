@@ -11,8 +11,10 @@ def repeating(beat: Callable[[], None], every: float) -> Iterator[None]:
     stop = threading.Event()
 
     def run() -> None:
-        while not stop.wait(every):
-            beat()
+        # Where nobody reads standard output, the other work notices that at its next line.
+        with contextlib.suppress(BrokenPipeError):
+            while not stop.wait(every):
+                beat()
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()

@@ -95,7 +95,9 @@ class LineWriter:
             if self.is_closed:
                 return
             try:
-                self._stream.write(text.encode())
+                left = memoryview(text.encode())
+                while left:  # a stop of the process (Ctrl-Z) cuts a write to a full pipe short
+                    left = left[self._stream.write(left) :]
                 self._stream.flush()
             except (OSError, ValueError):
                 self.is_closed = True

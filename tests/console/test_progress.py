@@ -1,6 +1,7 @@
 """Progress: plain lines, heartbeats, a live display, and words for numbers."""
 
 import io
+import threading
 import time
 
 import pytest
@@ -14,6 +15,7 @@ from azero.console.tables import (
     format_duration,
     make_table,
 )
+from azero.console.terminal import make_console
 from azero.match.elo import PairResult, fit_elo
 from azero.match.score import Tally
 from azero.report.ratings import matches_table, ratings_table
@@ -51,6 +53,20 @@ def test_plain_lines_carry_the_numbers_and_the_time_left() -> None:
         "[4/4] games 20,000  positions/s 940  loss 1.0000  ETA 0.0 s",
         "checkpoint 4 saved",
     ]
+
+
+def test_a_heartbeat_that_nobody_reads_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`azero train ... | head` printed one."""
+    raised: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    with Progress(4, console=make_console(Closed()), heartbeat=0.02):
+        time.sleep(0.2)
+    assert not raised
 
 
 def test_nothing_is_silent_while_it_works() -> None:

@@ -1,6 +1,7 @@
 """Programs that stop reading, never stop talking, or are stopped: each ends with one line, in
 bounded time and memory."""
 
+import io
 import os
 import signal
 import time
@@ -10,7 +11,7 @@ from contextlib import closing
 
 import pytest
 
-from azero.engines.lines import LineReader
+from azero.engines.lines import LineReader, LineWriter
 from azero.games.table import make
 from azero.players import program
 from azero.players.external import GtpProgram
@@ -104,3 +105,15 @@ def test_a_flood_of_input_waits_outside(monkeypatch: pytest.MonkeyPatch) -> None
         while (taken := lines.take()) is not None:
             received += len(taken.text) + 1
         assert received >= sent - 1000
+
+
+def test_a_write_that_is_cut_short_goes_on() -> None:
+    """As on a full pipe, when Ctrl-Z stops the process and `fg` continues it."""
+
+    class Pipe(io.BytesIO):
+        def write(self, data) -> int:
+            return super().write(data[:1000])
+
+    pipe = Pipe()
+    LineWriter(pipe)("x" * 4500 + "\n")
+    assert pipe.getvalue() == b"x" * 4500 + b"\n"

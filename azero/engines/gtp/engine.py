@@ -129,7 +129,7 @@ def serve(
     """
     reader = LineReader(source, LONGEST_LINE)
     write = LineWriter(sink)
-    engine = make_engine(write, reader.is_waiting)
+    engine = make_engine(write, lambda: reader.is_waiting() or write.is_closed)
 
     def ponder() -> None:
         if engine.settings.ponders and engine.settings.may_ponder:

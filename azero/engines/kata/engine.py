@@ -150,9 +150,9 @@ class AnalysisEngine(ServedGame["GoGame"]):
             try:
                 self._analyze(turn)
             except Exception as error:  # one query must not end the engine
-                self._send_error(turn.query.name, error)
                 if isinstance(error, QueryError):
                     self._forget(turn.query)
+                self._send_error(turn.query.name, error)
                 if isinstance(error, StartError):
                     self.failure = error.__cause__
                     return
@@ -249,20 +249,26 @@ def serve(
     quits_at_once: bool = False,
 ) -> None:
     """Answer every line of `source` on `sink`; at its end finish the open queries, or drop them if
-    `quits_at_once`.
+    `quits_at_once`, or once nobody reads `sink`.
 
     Raises:
       Exception: what kept the engine from being started or its network from being loaded.
     """
     reader = LineReader(source, LONGEST_LINE)
     write = LineWriter(sink)
-    engine = make_engine(write)
+
+    def answer(text: str) -> None:
+        write(text)
+        if write.is_closed:
+            engine.close(finish=False)
+
+    engine = make_engine(answer)
 
     def listen() -> None:
         while (line := reader.take()) is not None:
             if line.is_too_long:
                 error = f"line too long: more than {LONGEST_LINE} bytes"
-                write(json.dumps({"error": error}) + "\n")
+                answer(json.dumps({"error": error}) + "\n")
             else:
                 engine.handle(line.text.decode("utf-8", errors="replace"))
         engine.close(finish=not quits_at_once)

@@ -144,6 +144,21 @@ def test_only_the_controller_can_end_an_analysis_and_it_ends_at_once() -> None:
         os.close(source)
 
 
+def test_an_analysis_that_nobody_reads_any_more_ends() -> None:
+    """It once went on until input came, as after `azero gtp < fifo | head`."""
+    into, source = os.pipe()
+    drain, sink = os.pipe()
+    os.write(source, b"lz-analyze 1\n")
+    os.close(drain)
+    engine = threading.Thread(
+        target=serve, args=(_engine, io.FileIO(into, "rb"), io.FileIO(sink, "wb")), daemon=True
+    )
+    engine.start()
+    engine.join(5.0)
+    os.close(source)
+    assert not engine.is_alive()
+
+
 def test_pondering_goes_on_until_input_comes() -> None:
     into, source = os.pipe()
     made: list[UniformThinker] = []

@@ -3,6 +3,7 @@ the middle of a search."""
 
 import io
 import json
+import os
 import threading
 import time
 from typing import Any
@@ -304,6 +305,21 @@ def test_an_illegal_move_refuses_the_whole_query_once() -> None:
     assert error["field"] == "moves", "the illegal move comes after the position that is asked for"
 
 
+def test_a_query_that_is_refused_as_it_is_terminated_has_one_answer() -> None:
+    client = Client()
+    write = client.engine._write
+
+    def write_and_terminate(text: str) -> None:
+        write(text)
+        if "error" in json.loads(text):
+            client.send({"id": "t", "action": "terminate", "terminateId": "q"})
+
+    client.engine._write = write_and_terminate
+    moves = [["B", "C3"], ["W", "C3"]]
+    answers = client.answers({**QUERY, "moves": moves, "analyzeTurns": [0, 1, 2]})
+    assert [answer["id"] for answer in answers] == ["q", "t"]
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -513,6 +529,19 @@ def test_a_stream_is_answered_to_its_end() -> None:
         "q",
     ]
     assert b"\n\n" not in sink.getvalue()
+
+
+def test_queries_are_dropped_once_nobody_reads_the_answers() -> None:
+    drain, sink = os.pipe()
+    os.close(drain)
+    thinkers: list[UniformThinker] = []
+    game = GoGame(lambda go: thinkers.append(UniformThinker(go)) or thinkers[-1], (5, 5))
+    serve(
+        lambda write: AnalysisEngine(game, write, visits=3),
+        io.BytesIO(b"\n".join([json.dumps(QUERY).encode()] * 100)),
+        io.FileIO(sink, "wb"),
+    )
+    assert thinkers[0].num_thoughts == 1
 
 
 def test_hashes_tell_positions_apart_and_mirror_images_together() -> None:
