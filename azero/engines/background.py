@@ -62,6 +62,11 @@ class Background(Generic[T]):
         return True
 
     @property
+    def is_over(self) -> bool:
+        """Whether the work has ended, which may be after it gave its result."""
+        return not self._thread.is_alive()
+
+    @property
     def has_failed(self) -> bool:
         """Whether there is an error already."""
         return self._result.done() and self._result.exception() is not None

@@ -130,6 +130,12 @@ class Network:
             player.reset()
 
     @property
+    def is_loading(self) -> bool:
+        """Whether it is being loaded and compiled."""
+        loading = self._loading
+        return loading is not None and not loading.is_over
+
+    @property
     def state(self) -> str:
         """compiling, ready or failed."""
         loading = self._loading

@@ -230,7 +230,8 @@ class Service:
 
     def use(self, network: Network) -> None:
         """Mark `network` as most recently used; unload the least recently used ones beyond the
-        limit.
+        limit. Those that are being loaded stay until the next time: they would go on compiling
+        beside their next start.
 
         JAX keeps the programs of unloaded networks until its caches are cleared. That is done after
         as many as the limit: networks in use get theirs back from the disk within seconds.
@@ -239,7 +240,10 @@ class Service:
             self._loaded[network] = None
             self._loaded.move_to_end(network)
             left = max(0, len(self._loaded) - self.limits.networks)
-            unloaded = [self._loaded.popitem(last=False)[0] for _ in range(left)]
+            others = [other for other in self._loaded if other is not network]
+            unloaded = [other for other in others if not other.is_loading][:left]
+            for other in unloaded:
+                del self._loaded[other]
             self._num_unloaded += len(unloaded)
             is_full = bool(unloaded) and self._num_unloaded % self.limits.networks == 0
         for other in unloaded:

@@ -137,10 +137,10 @@ def test_networks_beyond_the_limit_are_unloaded_and_come_back() -> None:
     service = Service([GO5, other], WebLimits(networks=1))
     game = service.new_game(NewGame("0"))
     first = game.network
-    first.wait(never)
+    first.begin().finish()
     second = service.new_game(NewGame("1")).network
     assert first.state == "compiling" and first._loading is None
-    second.wait(never)
+    second.begin().finish()
     service.use(first)
     assert second.state == "compiling" and second._loading is None
     analysis = game.session.think(game.position, Limits(visits=8))
@@ -178,9 +178,26 @@ def test_a_network_that_was_unloaded_during_a_search_counts_again_after_it() -> 
             review = reviewer.stream("review", visits=500)
             next(review)
             other.events("think", visits=2)
+            for network in server.service._networks.values():
+                network.begin().finish()
             assert list(review)[-1][0] == "end"
         networks = server.service._networks.values()
         assert [network._loading is not None for network in networks] == [True, False]
+
+
+def test_networks_in_use_by_turns_are_not_loaded_again_before_they_are_there(monkeypatch) -> None:
+    """Each turn began another thread that compiled; after a minute there were a hundred."""
+    begun, go_on = [], threading.Event()
+    monkeypatch.setattr(Network, "_load", lambda self, give: (begun.append(self), go_on.wait(20)))
+    service = Service([GO5, TICTACTOE], WebLimits(networks=1))
+    for key in "01" * 5:
+        service.new_game(NewGame(key))
+    go_on.set()
+    assert len(begun) == 2 and len(service._loaded) == 2
+    for network in begun:
+        network._loading._thread.join()
+    service.use(begun[0])
+    assert list(service._loaded) == [begun[0]]
 
 
 def test_a_network_that_is_unloaded_while_it_compiles_is_not_kept(monkeypatch) -> None:
