@@ -76,13 +76,15 @@ heads times their weights."""
 def prediction_loss(config: LearnerConfig, outputs: Outputs, batch: Batch) -> Losses:
     """Equation 1 of AlphaGo Zero without its last term, which is `make_penalty`'s; and the losses
     of auxiliary heads that have a weight."""
-    share, root_value, importance, outcome = config.root_value_share, batch.value, None, None
-    if batch.auxiliary is not None:
-        root_value = batch.auxiliary.root_value
-        importance = 1.0 - config.surprise_share + config.surprise_share * batch.auxiliary.surprise
-    target = (1.0 - share) * batch.value + share * root_value if share else batch.value
+    share = config.root_value_share + config.lambda_return_share
+    searched, importance, outcome = jnp.zeros_like(batch.value), None, None
+    if (auxiliary := batch.auxiliary) is not None:
+        searched = config.root_value_share * auxiliary.root_value
+        searched += config.lambda_return_share * auxiliary.later[:, 0]
+        importance = 1.0 - config.surprise_share + config.surprise_share * auxiliary.surprise
+    target = (1.0 - share) * batch.value + searched
     if "outcome" in outputs.auxiliary:
-        probabilities = outcome_target(batch.value, root_value, share)
+        probabilities = outcome_target(batch.value, searched, share)
         outcome = (outputs.auxiliary["outcome"], probabilities)
     losses = batch_losses(outputs.logits, outputs.value, batch.weights, target, outcome, importance)
     return losses._replace(auxiliary=auxiliary_losses(config, outputs.auxiliary, batch))

@@ -56,18 +56,17 @@ def entropy(probabilities: Array) -> Array:
     return -jnp.sum(jax.scipy.special.xlogy(probabilities, probabilities))
 
 
-def outcome_target(result: Array, root_value: Array, share: float) -> Array:
-    """Return the probabilities of loss, draw and win float32[B, 3]: `share` of the root's value,
-    which is a mean of wins and losses, and the rest of the result, of which zero is a draw; both
-    float32[B]."""
+def outcome_target(result: Array, searched: Array, share: float) -> Array:
+    """Return the probabilities of loss, draw and win float32[B, 3]: those of the result float32[B],
+    of which zero is a draw, times 1 - `share`; and those of `searched` float32[B], `share` times
+    values of searches, which are means of wins and losses."""
 
-    def decided(value: Array) -> Array:
-        won = 0.5 * (1.0 + value)
-        return jnp.stack([1.0 - won, jnp.zeros_like(won), won], axis=-1)
+    def decided(value: Array, total: float) -> Array:
+        return jnp.stack([total - value, jnp.zeros_like(value), total + value], axis=-1) / 2.0
 
     drawn = jnp.array([0.0, 1.0, 0.0], jnp.float32)
-    ended = jnp.where((result == 0.0)[:, None], drawn, decided(result))
-    return (1.0 - share) * ended + share * decided(root_value)
+    ended = jnp.where((result == 0.0)[:, None], drawn, decided(result, 1.0))
+    return (1.0 - share) * ended + decided(searched, share)
 
 
 def batch_losses(

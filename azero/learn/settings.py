@@ -19,7 +19,9 @@ AUXILIARY_WEIGHTS = {
     "moves_left": "moves_left_weight",
 }
 """Auxiliary heads by name, and the settings of their weights in the loss."""
-AUXILIARY_TARGETS = (*AUXILIARY_WEIGHTS.values(), "root_value_share", "surprise_share")
+VALUE_SHARES = ("root_value_share", "lambda_return_share")
+"""Settings of the shares of root values in the target of the value."""
+AUXILIARY_TARGETS = (*AUXILIARY_WEIGHTS.values(), *VALUE_SHARES, "surprise_share")
 """Settings of what is learned from targets that only games of self-play have; 0 is off."""
 
 
@@ -70,6 +72,10 @@ class LearnerConfig:
     root_value_share: float = 0.0
     """Share of the root's value after the search in the target of the value; the rest is the result
     of the game (AGZ: 0)."""
+    lambda_return_share: float = 0.0
+    """Share of the lambda-return (Sutton and Barto 2018, section 12.1) in the target of the value:
+    the mean of this and the following root values, with weights that fall geometrically over the
+    first of `azero.data.shard.HORIZONS`, and the result from the end of the game on (AGZ: 0)."""
     surprise_share: float = 0.0
     """Share of a position's weight in the loss that is proportional to how far the search moved the
     policy; the rest is equal for all (KGM: 0.5; AGZ: 0)."""
@@ -82,7 +88,7 @@ class LearnerConfig:
     @property
     def needs_auxiliary_targets(self) -> bool:
         """Whether anything is learned that only games of self-play have: targets of auxiliary
-        heads, the root's value, the surprise."""
+        heads, root values, the surprise."""
         return any(getattr(self, name) > 0 for name in AUXILIARY_TARGETS)
 
     def __post_init__(self) -> None:
@@ -100,6 +106,11 @@ class LearnerConfig:
             "reply_weight soft_policy_weight short_value_weight moves_left_weight",
             0,
         )
-        check_range(self, "learner", "root_value_share surprise_share average_decay", 0, 1)
+        check_range(self, "learner", f"{' '.join(VALUE_SHARES)} surprise_share average_decay", 0, 1)
+        check(
+            self.root_value_share + self.lambda_return_share <= 1,
+            "learner.root-value-share and learner.lambda-return-share are together at most 1; the "
+            "rest of the target is the result",
+        )
         check_range(self, "learner", "momentum", 0, 1)
         check_range(self, "learner", "max_samples_per_position clip_norm", 0, above=True)

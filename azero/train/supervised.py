@@ -59,8 +59,8 @@ class Supervised:
         self.network = config.network.build(self.game)
         if config.learner.needs_auxiliary_targets:
             raise ValueError(
-                "the weights of auxiliary heads, learner.root-value-share and "
-                "learner.surprise-share are for self-play: records hold no searches"
+                "the weights of auxiliary heads and the shares of root values, lambda-returns and "
+                "surprise (learner.*-share) are for self-play: records hold no searches"
             )
         if config.evaluation.records is not None:
             raise ValueError(

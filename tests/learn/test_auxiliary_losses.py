@@ -129,9 +129,9 @@ def test_each_loss_is_the_mean_over_the_positions_that_have_its_target() -> None
 def test_outcomes_mix_the_result_with_the_value_of_the_root() -> None:
     result, root = jnp.array([1.0, 0.0, -1.0, 0.5]), jnp.array([0.2, 0.2, 0.2, 0.2])
     plain = [[0, 0, 1], [0, 1, 0], [1, 0, 0], [0.25, 0, 0.75]]
-    np.testing.assert_allclose(outcome_target(result, root, 0.0), plain, atol=1e-6)
+    np.testing.assert_allclose(outcome_target(result, 0.0 * root, 0.0), plain, atol=1e-6)
     mixed = 0.75 * np.array(plain) + 0.25 * np.array([0.4, 0.0, 0.6])
-    np.testing.assert_allclose(outcome_target(result, root, 0.25), mixed, atol=1e-6)
+    np.testing.assert_allclose(outcome_target(result, 0.25 * root, 0.25), mixed, atol=1e-6)
 
 
 def test_surprising_positions_weigh_more() -> None:
@@ -154,6 +154,31 @@ def test_surprising_positions_weigh_more() -> None:
     each = -log_softmax(np.asarray(outputs.auxiliary["outcome"]), axis=1)[np.arange(size), place]
     assert float(losses.value) == pytest.approx((weight * each).mean(), rel=1e-5)
     assert losses.auxiliary == {}
+
+
+def test_the_value_target_mixes_result_root_value_and_lambda_return() -> None:
+    batch, rng = draw_batch(5), np.random.default_rng(6)
+    assert batch.auxiliary is not None
+    config = LearnerConfig(root_value_share=0.2, lambda_return_share=0.5)
+    value = jnp.asarray(rng.uniform(-1, 1, len(batch.value)), jnp.float32)
+    target = 0.3 * np.asarray(batch.value) + 0.2 * np.asarray(batch.auxiliary.root_value)
+    target += 0.5 * np.asarray(batch.auxiliary.later)[:, 0]
+    outputs = Outputs(jnp.zeros_like(batch.weights), value, {})
+    losses = prediction_loss(config, outputs, batch)
+    expected = np.square(np.asarray(value) - target).mean()
+    assert float(losses.value) == pytest.approx(expected, rel=1e-5)
+    # The three outputs of a network with draws have the same expected value as target: at equal
+    # logits the gradient is their share of a third minus the target.
+    logits = jnp.zeros((len(batch.value), 3))
+
+    def value_loss(logits):
+        return prediction_loss(config, outputs._replace(auxiliary={"outcome": logits}), batch).value
+
+    chosen = 1 / 3 - len(logits) * np.asarray(jax.grad(value_loss)(logits))
+    np.testing.assert_allclose(chosen.sum(axis=1), 1.0, atol=1e-5)
+    np.testing.assert_allclose(chosen[:, 2] - chosen[:, 0], target, atol=1e-5)
+    with pytest.raises(ValueError, match=r"lambda-return-share are together at most 1"):
+        LearnerConfig(root_value_share=0.6, lambda_return_share=0.5)
 
 
 @pytest.mark.parametrize("optimiser", ["adamw", "muon"])

@@ -9,7 +9,7 @@ from azero.networks.settings import PooledConfig
 from azero.settings import Config
 from azero.train.settings import RunConfig
 
-SHARES = {"root_value_share": 0.25, "surprise_share": 0.5}
+SHARES = {"root_value_share": 0.25, "lambda_return_share": 0.25, "surprise_share": 0.5}
 HEADS = {"reply_weight": 0.15, "soft_policy_weight": 2.0, "average_decay": 0.9}
 
 
@@ -29,6 +29,6 @@ def test_k_and_k_iterations_equal_2k(pooled, tmp_path) -> None:
     assert quiet_run("tictactoe", half, tmp_path / "parts") == 0
     assert quiet_run("tictactoe", config, tmp_path / "parts") == 0
     assert digests(tmp_path / "parts") == digests(tmp_path / "whole")
-    plain = with_learner(config, root_value_share=0.0, surprise_share=0.0)
+    plain = with_learner(config, **dict.fromkeys(SHARES, 0.0))
     assert quiet_run("tictactoe", plain, tmp_path / "plain") == 0
     assert digests(tmp_path / "plain")[2] != digests(tmp_path / "whole")[2]
