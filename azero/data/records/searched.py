@@ -61,7 +61,7 @@ def export_searches(workdir: Path, out: Path, last: int | None = None) -> int:
 
 
 def _report_other_boards(workdir: Path, game: Game) -> None:
-    """Name the boards of a run whose games are left out, on standard error."""
+    """Name the boards that are left out, on standard error."""
     others = [path.name for size, path in board_directories(workdir).items() if size is not None]
     if others:
         size = "x".join(map(str, game.board_shape))
