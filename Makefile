@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 PYTHONS ?= python3.11 python3.12 python3.13
+CONSTRAINTS ?= constraints.txt
 BIN = $(VENV)/bin
 DEMO_DIR ?= runs/demo
 # Processes of the tests: three for two cores, because tests that wait for other programs leave cores idle. Each takes up to 6 GB.
@@ -10,7 +11,7 @@ WORKERS ?= 3
 export GLIBC_TUNABLES ?= glibc.malloc.hugetlb=1
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.jax_cache
 
-.PHONY: demo test test-all nightly clients lint format notebooks site wheel install clean
+.PHONY: demo test test-all nightly lowest clients lint format notebooks site wheel install clean
 
 demo: $(VENV)/.installed
 	$(BIN)/azero demo --workdir $(DEMO_DIR)
@@ -23,11 +24,11 @@ test: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder; tests=$$?; wait $$types && exit $$tests
 
-# `make nightly` on each of PYTHONS, each with its own virtual environment.
+# `make nightly` on each of PYTHONS, each with its own virtual environment, and with the lowest versions.
 test-all:
 	@failed=; for python in $(PYTHONS); do \
 	  echo "== $$python"; $(MAKE) --no-print-directory nightly PYTHON=$$python VENV=$(VENV)-$$python || failed="$$failed $$python"; \
-	done; [ -z "$$failed" ] || { echo "make test-all failed on:$$failed"; exit 1; }
+	done; $(MAKE) --no-print-directory lowest || failed="$$failed lowest"; [ -z "$$failed" ] || { echo "make test-all failed on:$$failed"; exit 1; }
 
 # Every test, the slow ones too, with XLA's default flags, as users run it, and another seed every day.
 nightly: export AZERO_NIGHTLY = 1
@@ -40,6 +41,13 @@ nightly: export AZERO_SABAKI_MODULES ?= $(CURDIR)/.sabaki/node_modules
 nightly: $(VENV)/.installed-test
 	-$(MAKE) --no-print-directory clients
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m ''
+
+# `make nightly` with the lowest version that pyproject.toml allows of each dependency: a Colab may have an older JAX.
+lowest: .lowest.txt
+	$(MAKE) --no-print-directory nightly VENV=$(VENV)-lowest CONSTRAINTS=$<
+
+.lowest.txt: pyproject.toml
+	$(PYTHON) -c 'import re, tomllib; print(*(re.sub(">=([^,]*).*", r"==\1", line) for line in tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]), sep="\n")' > $@
 
 # The programs of others that tests/clients uses, each in its own directory.
 clients: .katrain/.installed .sabaki/.installed
@@ -81,13 +89,13 @@ $(VENV)/.python:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable .
+$(VENV)/.installed: $(VENV)/.python pyproject.toml $(CONSTRAINTS)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) --editable .
 	@touch $@
 
-$(VENV)/.installed-test: $(VENV)/.python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+$(VENV)/.installed-test: $(VENV)/.python pyproject.toml $(CONSTRAINTS)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) --editable '.[test]'
 	@touch $@ $(VENV)/.installed
 
 clean:
-	rm -rf $(VENV) $(addprefix $(VENV)-,$(PYTHONS)) .katrain .sabaki .jax_cache runs site
+	rm -rf $(VENV) $(addprefix $(VENV)-,$(PYTHONS) lowest) .lowest.txt .katrain .sabaki .jax_cache runs site
