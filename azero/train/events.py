@@ -117,7 +117,7 @@ class SelfplayTally:
         self.first_wins += int((first > 0).sum())
         self.draws += int((first == 0).sum())
         self.resigned += int(games.resigned.sum())
-        self.plies += len(games.action)
+        self.plies += int((games.action >= 0).sum())  # a resignation is no move
         self.ages += int((iteration - games.network[games.network[:, 0] != NO_NETWORK, 0]).sum())
         self.samples.extend(_sample_games(games, SAMPLE_GAMES - len(self.samples)))
 
