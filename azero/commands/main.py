@@ -273,13 +273,14 @@ def data(
 
     if isinstance(action, ExportRequest):
         from azero.console.tables import count_of
+        from azero.data.records.formats import all_suffixes
         from azero.data.records.searched import export_searches
         from azero.match.directory import MATCH
         from azero.report.game_records import export_games
 
         check_range(action, "--", "last", 1)
         directory = _existing(action.directory)
-        is_file = action.out.suffix or (directory / MATCH).exists()
+        is_file = action.out.name.lower().endswith(all_suffixes()) or (directory / MATCH).exists()
         export = export_games if is_file else export_searches
         count = export(directory, action.out, action.last)
         print(f"{action.out}: {count_of(count, 'game')}")

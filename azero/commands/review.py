@@ -15,7 +15,7 @@ from azero.console.progress import working
 from azero.console.tables import count_of
 from azero.console.terminal import make_console
 from azero.data.records.filters import GAMES
-from azero.data.records.formats import format_of
+from azero.data.records.formats import all_suffixes, format_of
 from azero.data.rows import write_atomically
 from azero.engines.serve import chosen_player, human_rules
 from azero.engines.source import Source
@@ -146,17 +146,13 @@ def _games_of(path: Path) -> list[str]:
     """
     names = [name for name in GAMES if path.name.lower().endswith(format_of(name).suffixes)]
     if not names:
-        suffixes = ", ".join(dict.fromkeys(_suffixes()))
+        suffixes = ", ".join(all_suffixes())
         raise ValueError(f"{path} is not a game record; the suffixes are {suffixes}")
     found = []
     for name in names if len(names) > 1 else ():
         with contextlib.suppress(ValueError):
             found += [name] if any(True for _ in format_of(name).read(path, [])) else []
     return found or names
-
-
-def _suffixes() -> list[str]:
-    return [suffix for name in GAMES for suffix in format_of(name).suffixes]
 
 
 def _read(path: Path, number: int, game: str) -> Record:
@@ -234,7 +230,7 @@ def _writable_stem(path: Path, out: Path | None, game: int) -> Path:
 def _stem(path: Path, number: int) -> str:
     """Return the record's name without its suffix and with the number of a later game; with its
     suffix where another record beside it would have the same."""
-    name, suffixes = path.name, _suffixes()
+    name, suffixes = path.name, all_suffixes()
     found = sorted((known for known in suffixes if name.lower().endswith(known)), key=len)
     stem = name[: len(name) - len(found[-1])] if found else name
     later = f"-{number}" if number > 1 else ""

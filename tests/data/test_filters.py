@@ -94,6 +94,8 @@ def test_unknown_winners_ranks_and_handicaps():
 def test_wrong_settings_are_quoted():
     with pytest.raises(ValueError, match="'best' is not a rank"):
         Filters(min_rank="best").check()
+    with pytest.raises(ValueError, match="--min-rating is at least 0, not nan"):
+        Filters("chess", min_rating=float("nan")).check()
     with pytest.raises(ValueError, match=r"0\.7 and 0\.5"):
         Fractions(validation=0.7, test=0.5).check()
 

@@ -497,6 +497,9 @@ def test_files_packed_in_a_way_that_is_not_read_are_named(tmp_path):
     [
         (["--min-rank", "best"], "azero: --min-rank 'best' is not a rank"),
         (["--size", "9", "9", "9"], "azero: --size of a board is one or two numbers, not 9 9 9"),
+        (["--size", "0"], "azero: --size is from 1 to 25, not 0"),
+        (["--min-moves", "-1"], "azero: --min-moves is at least 0, not -1"),
+        (["--max-handicap", "-1"], "azero: --max-handicap is at least 0, not -1"),
         (["--test", "2"], "azero: --validation and --test: shares of 0.02 and 2.0"),
     ],
 )

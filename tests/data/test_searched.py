@@ -6,11 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from azero.commands.main import data as export_data
 from azero.data.directory_lock import hold
 from azero.data.files import StorageError
 from azero.data.records.dataset import Dataset
 from azero.data.records.filters import SPLITS, Filters, Fractions
 from azero.data.records.importing import draw_position
+from azero.data.records.requests import ExportRequest
 from azero.data.records.searched import export_searches
 from azero.data.run_files import board_directory, write_config
 from azero.data.settings import ReplayConfig
@@ -102,6 +104,13 @@ def test_every_position_keeps_its_policy(run, tmp_path):
         for frames, policy in zip(samples.frames, samples.policy, strict=True):
             assert [word for word in policy.tolist() if word] == wanted[frames[0].tobytes()]
     assert seen == 2 * GAMES * MOVES
+
+
+def test_the_name_of_a_data_set_may_have_a_dot(run, tmp_path):
+    export_data(ExportRequest(run[0], tmp_path / "v1.0", last=GAMES))
+    assert Dataset.open(tmp_path / "v1.0").has_searches
+    with pytest.raises(ValueError, match=r"games of go are written to a file \*\.sgf"):
+        export_data(ExportRequest(run[0], tmp_path / "games.sgf.gz"))
 
 
 def test_games_won_by_points_have_a_winner(run, tmp_path):

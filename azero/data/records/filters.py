@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from azero.config import check_range
 from azero.games.chess.settings import ChessConfig
-from azero.games.go.settings import GoConfig
+from azero.games.go.settings import LARGEST_SIDE, GoConfig
 from azero.games.settings import GameConfig
 from azero.games.shogi.settings import ShogiConfig
 
@@ -72,7 +72,9 @@ class Filters:
                     f"--{name.replace('_', '-')} is not a filter of {self.game}; --game says which "
                     "game is read"
                 )
+        check_range(self, "--", "size", 1, LARGEST_SIDE)
         check_range(self, "--", "max_moves", 1)
+        check_range(self, "--", "min_moves max_handicap min_rating", 0)
         if len(self.size) not in (1, 2):
             raise ValueError(
                 f"--size of a board is one or two numbers, not "

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from azero.config import find
+from azero.data.records.filters import GAMES
 from azero.games.archives import RecordError
 from azero.selfplay.trajectory import HostArray
 
@@ -86,3 +87,8 @@ _FORMATS = {
 def format_of(game: str) -> RecordFormat:
     """Return the format of a game's records; `game` is that of `azero.data.records.filters`."""
     return find(_FORMATS[game])
+
+
+def all_suffixes() -> tuple[str, ...]:
+    """Return the suffixes of the records of all games."""
+    return tuple(dict.fromkeys(suffix for game in GAMES for suffix in format_of(game).suffixes))

@@ -52,7 +52,7 @@ class ExportRequest:
     directory: Positional[Path]
     """The run's directory, or that of a match (azero match --out)."""
     out: Path
-    """The file (.sgf .pgn .csa); a name without a suffix is the directory of a data set (Go, chess,
+    """The file (.sgf .pgn .csa); any other name is the directory of a data set (Go, chess,
     shogi)."""
     last: int | None = None
     """Only this many of the newest games."""
