@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
 from rich.console import Console
 
@@ -20,9 +19,9 @@ from azero.data.rows import write_atomically
 from azero.engines.serve import chosen_player, human_rules
 from azero.engines.source import Source
 from azero.evaluate.annotated import annotated_record
-from azero.evaluate.recorded import Record, RecordedGame, recorded_game
+from azero.evaluate.recorded import RecordedGame, recorded_game
 from azero.evaluate.review import Review, review_game, review_rows
-from azero.games.archives import ARCHIVES, RecordError
+from azero.games.archives import ARCHIVES, RecordError, find_game
 from azero.games.go.encoding import NUM_KOMI_PLANES
 from azero.games.go.rule_names import Rules
 from azero.games.go.rules import Go
@@ -86,7 +85,8 @@ def _prepare(
         raise ValueError(f"a review needs at least one visit, not {visits}")
     spec, config = resolve(spec)
     name = config.game.name if config.game.name in names else names[0]
-    record = _read(path, game, name)
+    skipped: list[RecordError] = []
+    record = find_game(format_of(name).read(path, skipped), skipped, str(path), game)
     if isinstance(record, GameRecord):
         rules, notes = _rules(record, config.game, config.network.FITS_ANY_BOARD)
     elif config.game.name != name:
@@ -153,27 +153,6 @@ def _games_of(path: Path) -> list[str]:
         with contextlib.suppress(ValueError):
             found += [name] if any(True for _ in format_of(name).read(path, [])) else []
     return found or names
-
-
-def _read(path: Path, number: int, game: str) -> Record:
-    """Return the record of `game` with the given number; those of the file that cannot be read
-    count, too."""
-    if number < 1:
-        raise ValueError(f"the first game of a collection is game 1, not {number}")
-    skipped: list[RecordError] = []
-    place = f"{path} game {number}"
-    for count, record in enumerate(format_of(game).read(path, skipped), start=1):
-        # The games of a collection have their numbers in their names; those of an archive are
-        # counted as they come.
-        if record.name == place or (
-            count == number and not record.name.startswith(f"{path} game ")
-        ):
-            return cast(Record, record)
-    problem = next(
-        (error for error in skipped if f"{error.place},".startswith(f"{place},")),
-        skipped[0] if skipped and number == 1 else None,
-    )
-    raise problem or ValueError(f"there is no game {number} in {path}")
 
 
 def _say(console: Console, notes: Sequence[str]) -> None:

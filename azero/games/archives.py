@@ -8,10 +8,10 @@ import re
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from azero.games.expanding import Budget, TooLargeError, forwards
 from azero.games.quoting import reason, shorten
@@ -48,6 +48,28 @@ class RecordError(ValueError):
     def __init__(self, place: str, problem: object) -> None:
         self.place, self.problem = place, shorten(problem)
         super().__init__(f"{place}: {self.problem}")
+
+
+def find_game(games: Iterable[Any], skipped: list[RecordError], name: str, number: int) -> Any:
+    """Return the game with the given number among the `games` of the file `name`; those that cannot
+    be read, of which `skipped` gets the errors meanwhile, count, too.
+
+    Raises:
+      ValueError: there is none, or it cannot be read.
+    """
+    if number < 1:
+        raise ValueError(f"the first game of a collection is game 1, not {number}")
+    place = f"{name} game {number}"
+    for count, game in enumerate(games, start=1):
+        # The games of a collection have their numbers in their names; those of an archive are
+        # counted as they come.
+        if game.name == place or (count == number and not game.name.startswith(f"{name} game ")):
+            return game
+    problem = next(
+        (error for error in skipped if f"{error.place},".startswith(f"{place},")),
+        skipped[0] if skipped and number == 1 else None,
+    )
+    raise problem or ValueError(f"there is no game {number} in {name}")
 
 
 class Text(NamedTuple):

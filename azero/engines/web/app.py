@@ -105,14 +105,18 @@ class Application:
         return await _made(lambda: service.new_game(wanted))
 
     async def _open(self, request: Request) -> Response:
-        """Open the record in the body; the suffix of `name` in the query is its format."""
+        """Open a game of the file in the body; in the query the suffix of `name` is its format, and
+        `game` the game's number there."""
         from azero.engines.web.records import read_record
 
         service, query = self._ready(), request.query_params
         content = await self._body(request, self.limits.upload_bytes)
         wanted = _wanted({"network": query.get("network", "0")}, self.limits)
-        name = query.get("name", "")
-        return await _made(lambda: service.open(wanted, read_record(name, content)))
+        name, number = query.get("name", ""), query.get("game", "1")
+        if not number.isdecimal():
+            raise QueryError("game", "Must be a number")
+        read = partial(read_record, name, content, int(number))
+        return await _made(lambda: service.open(wanted, read()))
 
     async def _describe(self, request: Request) -> Response:
         """Describe the game to a page that loads it; a search of an earlier page ends."""

@@ -51,6 +51,8 @@ class WebGame:
         self.players = ("", "")
         self.note = ""
         """A note for the visitor."""
+        self.place = (1, 1)
+        """Number of the game in the file that was opened, and the number of games there."""
         self.used = time.monotonic()
         self.stated_result = ""
         """The result in the record that was opened."""
@@ -203,6 +205,7 @@ class WebGame:
             "resigned": outcome is not None and outcome.reason == "R",
             "saves": adapter.suffix,
             "note": self.note,
+            "place": self.place,
             **adapter.facts(),
             **adapter.diagram(),
             **frame,

@@ -1,18 +1,20 @@
 """Game records that visitors open: SGF, PGN, CSA, KIF and KI2, as games on the network's board."""
 
 import functools
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+import io
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from azero.engines.web.go_adapter import GoAdapter
 from azero.engines.web.networks import Network
 from azero.engines.web.squares_adapter import SquaresAdapter
+from azero.games.archives import RecordError, Text, find_game, without_utf16
 from azero.games.chess import pgn
 from azero.games.chess.text import START as CHESS_START
 from azero.games.go.sgf import GameRecord, parse_games
 from azero.games.quoting import reason
 from azero.games.shogi.record_files import PARSERS, Parser, decode, special_move
-from azero.games.shogi.records import Ratings
+from azero.games.shogi.records import Ratings, ShogiGame
 from azero.games.shogi.sfen import START as SHOGI_START
 
 SUFFIXES = {".sgf": "go", ".pgn": "chess"} | dict.fromkeys(PARSERS, "shogi")
@@ -45,10 +47,12 @@ class Record(NamedTuple):
     """Of the moves, "" where there is none; there may be fewer."""
     ratings: Ratings = (None, None)
     """Of the players of shogi; those of chess are among the tags."""
+    place: tuple[int, int] = (1, 1)
+    """Its number in the file, and the number of games there."""
 
 
-def read_record(name: str, content: bytes) -> Record:
-    """Read the first game of a file called `name`.
+def read_record(name: str, content: bytes, number: int = 1) -> Record:
+    """Read the game with the given number of a file called `name`.
 
     Raises:
       ValueError: the format is unknown, or the record is not valid; the place is named.
@@ -60,19 +64,30 @@ def read_record(name: str, content: bytes) -> Record:
     if not content.strip():
         raise ValueError(f"{name[:60]!r} is empty")
     try:
-        return _READERS[suffix](name, content)
+        skipped: list[RecordError] = []
+        make, parse = _READERS[suffix]
+        games = list(parse(name, content, skipped))
+        record = make(find_game(games, skipped, name, number))
+        return record._replace(place=(number, len(games) + len(skipped)))
     except (UnicodeError, RecursionError) as error:
         raise ValueError(f"{name[:60]!r} cannot be read: {reason(error)}") from error
 
 
-def _read_sgf(name: str, content: bytes) -> Record:
-    record = next(parse_games(content, name))
+def _parse_sgf(name: str, content: bytes, skipped: list[RecordError]) -> Iterator[GameRecord]:
+    return parse_games(content, name, skipped)
+
+
+def _of_go(record: GameRecord) -> Record:
     shape, result, comments = record.board_shape, record.result, record.comments
     return Record("go", shape, record.players, record, (), "", result, result, comments=comments)
 
 
-def _read_pgn(name: str, content: bytes) -> Record:
-    game = next(pgn.parse_games(pgn.decode(content), name))
+def _parse_pgn(name: str, content: bytes, skipped: list[RecordError]) -> Iterator[pgn.PgnGame]:
+    parts = pgn.split_games(io.BytesIO(without_utf16(content)))
+    return pgn.parse_moves((Text(name, part) for part in parts), skipped)
+
+
+def _of_chess(game: pgn.PgnGame) -> Record:
     players = (game.tags.get("White", ""), game.tags.get("Black", ""))
     start = "" if game.fen == CHESS_START else game.fen
     result = "" if game.result == "*" else game.result
@@ -82,8 +97,13 @@ def _read_pgn(name: str, content: bytes) -> Record:
     )
 
 
-def _read_shogi(parse: Parser, name: str, content: bytes) -> Record:
-    game = next(parse(decode(content), name, None))
+def _parse_shogi(
+    parse: Parser, name: str, content: bytes, skipped: list[RecordError]
+) -> Iterator[ShogiGame]:
+    return parse(decode(content), name, skipped)
+
+
+def _of_shogi(game: ShogiGame) -> Record:
     start, players = "" if game.sfen == SHOGI_START else game.sfen, (game.black, game.white)
     return Record(
         "shogi",
@@ -99,11 +119,17 @@ def _read_shogi(parse: Parser, name: str, content: bytes) -> Record:
     )
 
 
-_READERS: dict[str, Callable[[str, bytes], Record]] = {
-    ".sgf": _read_sgf,
-    ".pgn": _read_pgn,
-    **{suffix: functools.partial(_read_shogi, parse) for suffix, parse in PARSERS.items()},
+_Parse = Callable[[str, bytes, list[RecordError]], Iterator[Any]]
+_READERS: dict[str, tuple[Callable[[Any], Record], _Parse]] = {
+    ".sgf": (_of_go, _parse_sgf),
+    ".pgn": (_of_chess, _parse_pgn),
+    **{
+        suffix: (_of_shogi, functools.partial(_parse_shogi, parse))
+        for suffix, parse in PARSERS.items()
+    },
 }
+"""By suffix: what makes a record of a game, and the games of a text (name, text, list for errors).
+"""
 
 
 def open_record(network: Network, record: Record) -> GoAdapter | SquaresAdapter:

@@ -290,6 +290,7 @@ class Service:
                     board = open_record(network, record)
                     game = WebGame(choice.network, network, board, record.comments)
                 game.players, game.stated_result = record.players, record.result
+                game.place = record.place
                 said = f"The record's result: {record.said}." if record.said else ""
                 rules = "" if record.go is None else _note(network, record.go)
                 game.note = " ".join(filter(None, (said, rules)))

@@ -6,12 +6,12 @@ import functools
 import io
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from azero.games.archives import RecordError, read_texts, with_compressed, without_utf16
+from azero.games.archives import RecordError, Text, read_texts, with_compressed, without_utf16
 from azero.games.chess.fen import complete_fen
 from azero.games.chess.san import DASHES, GLYPHS
 from azero.games.chess.text import START, ChessBoard, board_of_fen, format_san, parse_fen, parse_san
@@ -152,8 +152,14 @@ def read_moves(path: Path, skipped: list[RecordError]) -> Iterator[PgnGame]:
     Raises:
       ValueError: the file has another suffix or cannot be read.
     """
+    return parse_moves(read_texts(path, SUFFIXES, split_games), skipped)
+
+
+def parse_moves(texts: Iterable[Text], skipped: list[RecordError]) -> Iterator[PgnGame]:
+    """Yield the games of texts, each with one game or several, without playing their moves;
+    `skipped` gets an error for every game that cannot be read."""
     number, last = 0, ""
-    for name, content, problem in read_texts(path, SUFFIXES, split_games):
+    for name, content, problem in texts:
         number, last = (number if name == last else 0), name
         try:
             if problem:

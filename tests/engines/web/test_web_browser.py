@@ -167,6 +167,20 @@ def test_a_dropped_record_is_reviewed_and_stepped_through(person) -> None:
     assert not page.locator("#mistakes li").count(), "those of the game before"
 
 
+def test_the_game_of_a_file_of_several_is_chosen(person) -> None:
+    page = person.page
+    drop(page, "both.sgf", b"(;SZ[5]KM[0.5]PB[Eve];B[cc])" + GAME)
+    page.wait_for_selector("#bottom-player:has-text('Eve')")
+    assert page.inner_text("#place").endswith("of 2 in the file")
+    page.select_option("#place select", "2")
+    page.wait_for_selector("#bottom-player:has-text('Anna')")
+    page.reload()
+    page.wait_for_selector("#place select:disabled")
+    assert page.input_value("#place select") == "2"
+    drop(page, "one.sgf", GAME)
+    page.wait_for_selector("#place", state="hidden")
+
+
 def test_a_drop_in_a_line_is_a_piece_of_the_side_that_drops_it(person) -> None:
     person.new_game(ANIMAL, human="both")
     sides = person.page.evaluate("""async () => {

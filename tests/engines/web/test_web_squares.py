@@ -285,6 +285,24 @@ def test_a_game_of_shogi_is_saved_and_opened_again(monkeypatch) -> None:
     assert game.text(("", "")).endswith("+2726FU\n%CHUDAN\n")
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.sgf", "(;SZ[5]PB[1];B[cc])(;SZ[x]PB[2])(;SZ[5]PB[3];B[cc])"),
+        ("x.pgn", '[White "1"]\n\n1. e4 *\n\n[White "2"]\n\n1. {\n\n[White "3"]\n\n1. d4 *\n'),
+        ("x.csa", "N+1\nPI\n+\n+7776FU\n/\nN+2\nPI\n+\nx\n/\nN+3\nPI\n+\n+2726FU\n"),
+    ],
+)
+def test_any_game_of_a_file_is_read_and_counted(name: str, text: str) -> None:
+    for number in (1, 3):
+        record = read_record(name, text.encode(), number)
+        assert record.players[0] == str(number) and record.place == (number, 3)
+    with pytest.raises(ValueError, match=rf"{name} game 2"):
+        read_record(name, text.encode(), 2)
+    with pytest.raises(ValueError, match="there is no game 4 in x"):
+        read_record(name, text.encode(), 4)
+
+
 def test_a_record_goes_to_a_network_that_plays_its_game() -> None:
     with running(["random-net:go5?blocks=1&filters=4", TICTACTOE], LIMITS) as server:
         _ = server.service

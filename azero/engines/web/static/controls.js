@@ -24,6 +24,7 @@ export function listen(page) {
     if (event.target.files[0]) page.openFile(event.target.files[0]);
     event.target.value = "";
   });
+  byId("place").addEventListener("change", (event) => page.openFile(state.file.file, event.target.value));
   byId("analyse").addEventListener("change", (event) => {
     if (!event.target.checked && state.searchKind === "analysis") page.stopSearch();
     if (state.game) page.remember();

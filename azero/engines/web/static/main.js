@@ -6,7 +6,7 @@ import { drawGraph } from "./graph.js";
 import { listen } from "./controls.js";
 import { askForGame, askForPromotion } from "./dialogs.js";
 import { clearOverlays, drawLine, drawOverlay } from "./overlays.js";
-import { drawChances, drawLines, drawMoveList, drawPlayers, listMistakes } from "./panels.js";
+import { drawChances, drawLines, drawMoveList, drawPlace, drawPlayers, listMistakes } from "./panels.js";
 import { watchRun } from "./runs.js";
 import { byId } from "./svg.js";
 
@@ -24,6 +24,7 @@ const state = {
   search: null, // AbortController of the running search
   searchKind: null, // play, analysis or review
   isBusy: false, // a request is on its way
+  file: null, // the record that was opened, and the id of its game
   beginning: null, // the request for a new game that is on its way
   asked: null, // what that or a refused new game was asked with
   shownLine: null, // index of the line that is looked at
@@ -128,6 +129,7 @@ function render() {
   else if (isHumanTurn()) say(state.wishes.human === "analysis" || state.wishes.human === "both" ? `${game.sides[game.to_play]} to move.` : "Your move.");
   else say(`${game.sides[game.to_play]} to move.`);
   if (game.note && !state.problem) byId("message").append(` ${game.note}`);
+  drawPlace(game, state.file?.id === game.id);
 }
 
 function renderAnalysis() {
@@ -361,14 +363,16 @@ async function start({ fields, ...wishes }) {
   proceed(true);
 }
 
-async function openFile(file) {
+async function openFile(file, number = 1) {
   if (!state.server) return;
   if (file.size > state.server.limits.upload_bytes) {
     fail(`this file is larger than ${Math.round(state.server.limits.upload_bytes / 1024)} KiB`);
     return;
   }
-  const query = new URLSearchParams({ name: file.name, network: state.game?.network ?? "0" });
-  openRecord(await beginGame(() => upload(`/api/records?${query}`, file)));
+  const query = new URLSearchParams({ name: file.name, network: state.game?.network ?? "0", game: number });
+  const game = await beginGame(() => upload(`/api/records?${query}`, file));
+  if (game) state.file = { file, id: game.id };
+  openRecord(game);
 }
 
 function openRecord(game) {

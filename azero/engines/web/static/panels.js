@@ -31,6 +31,16 @@ function drawHand(place, game, side, board, isHumanTurn) {
   }));
 }
 
+// Shows which game of its file this is; another one can be chosen while the page has the file.
+export function drawPlace({ place: [number, count] }, hasFile) {
+  const row = byId("place"), select = row.querySelector("select");
+  row.hidden = count === 1;
+  if (select.length !== count) select.replaceChildren(...Array.from({ length: count }, (_, index) => html("option", { value: index + 1 }, index + 1)));
+  select.value = number;
+  select.disabled = !hasFile;
+  row.querySelector("span").textContent = count;
+}
+
 export function drawChances(game, chances) {
   const bar = byId("chances");
   bar.hidden = !chances;
