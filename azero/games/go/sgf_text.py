@@ -26,6 +26,14 @@ _TOKEN = re.compile(rf"\s*+(?:([;()])|([A-Za-z]++)((?:\s*+{VALUE})++))", re.DOTA
 _PROPERTY = re.compile(rf"([A-Za-z]++)((?:\s*+{VALUE})++)", re.DOTALL)
 _ONE_VALUE = re.compile(VALUE, re.DOTALL)
 _DECLARED = re.compile(rb"CA\s*\[\s*([A-Za-z0-9_.:-]{2,20})\s*\]")
+_OTHER_NAMES = {
+    "cp31j": "cp932",
+    "shift.jis": "shift_jis",
+    **dict.fromkeys(("gb", "gb_2312", "gb_2312-80", "csgb2312", "gb-18030"), "gb18030"),
+    **dict.fromkeys(("big-5", "cn-big5", "big5-eten"), "big5"),
+    **dict.fromkeys(("ks_c_5601-1989", "ksc_5601"), "euc_kr"),
+}
+"""Names of character sets that Python lacks: most are labels of the Encoding Standard (WHATWG)."""
 _WIDER = {"big5": "cp950", "shift_jis": "cp932", "euc_kr": "cp949", "gb2312": "gb18030"}
 """The character sets of Windows that programs write under the names of smaller ones: 碁 is not in
 Big5, ① not in Shift_JIS."""
@@ -71,10 +79,22 @@ def _decode_chunk(chunk: bytes) -> str:
     chinese = ["gb18030"] if in_pairs >= alone else []
     for name in [*([declared.group(1).decode()] if declared else []), *chinese]:
         try:
-            return chunk.decode(_WIDER.get(codecs.lookup(name).name, name))
+            return chunk.decode(_codec(name))
         except (UnicodeError, LookupError):  # the codec "undefined" raises the former
             continue
     return chunk.decode("latin-1")
+
+
+def _codec(name: str) -> str:
+    """Return Python's name of the character set that a record declares.
+
+    Raises:
+      LookupError: there is no such character set.
+    """
+    name = re.sub(r"^(?:x-)+", "", name.lower())
+    name = re.sub(r"^(?:windows|ms)-(?=\d)", "cp", name)
+    known = codecs.lookup(_OTHER_NAMES.get(name, name)).name
+    return _WIDER.get(known, known)
 
 
 def split_games(text: str) -> Iterator[tuple[str, str]]:

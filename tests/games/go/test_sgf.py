@@ -288,9 +288,11 @@ def test_other_characters() -> None:
     "declared, written, text",
     [
         ("Big5", "cp950", "第十期碁聖戰 許功蓋"),
-        ("Shift_JIS", "cp932", "髙尾紳路 表①ｱ"),
-        ("EUC-KR", "cp949", "흑 불계승 똠"),
-        ("GB2312", "gb18030", "朱镕基"),
+        *((name, "cp932", "髙尾紳路 表①ｱ") for name in ("Shift_JIS", "x-sjis", "Windows-31J")),
+        ("x-euc-jp", "euc-jp", "依田紀基"),
+        *((name, "cp949", "흑 불계승 똠") for name in ("EUC-KR", "windows-949")),
+        *((name, "gb18030", "朱镕基") for name in ("GB2312", "GB", "gb_2312-80")),
+        ("x-x-big5", "cp950", "許功蓋 碁聖"),
     ],
 )
 def test_declared_characters_with_those_of_windows(declared: str, written: str, text: str) -> None:
