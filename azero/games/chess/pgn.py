@@ -32,7 +32,8 @@ MARKS = {"!": 1, "?": 2, "!!": 3, "??": 4, "!?": 5, "?!": 6}
 """Glyphs by what stands behind a move for them (PGN standard, section 8.2.3.8)."""
 
 _END = r"(?=[\s(){};<]|\Z)"
-# In a tag's value programs leave quotation marks as they are; the last one before "]" ends it.
+# In a tag's value programs leave quotation marks and backslashes as they are; the last quotation
+# mark before "]" ends it.
 # "<...>" is reserved (section 7). Informators and ChessBase write evaluations as symbols, N and TN
 # for a novelty and D for a diagram.
 _TOKEN = re.compile(
@@ -40,7 +41,8 @@ _TOKEN = re.compile(
     | (?P<skip>\s+ | ^%[^\n]* | <[^>\n]*> | \$\d+ | \d*[.…]+ | \d+(?=\s)
         | [!?‼⁇⁈⁉±∓⩲⩱∞□○⟳↑→⇆⊕∆⌓]+ | (?!--)[=+/~{DASHES}-]+{_END} | (?:e\.?p\.?|mate|TN|N|D){_END})
     | ;(?P<remark>[^\n]*) | \{{(?P<comment>[^}}]*)\}}
-    | \[\s*(?P<tag>[A-Za-z0-9][\w+#=:-]*)\s*"(?P<value>(?:[^"\\\n]|\\.|"(?!\s*\]))*)"\s*\]
+    | \[\s*(?P<tag>[A-Za-z0-9][\w+#=:-]*)\s*"
+        (?P<value>(?:[^"\\\n]|\\\\|\\"(?!\s*\][ \t]*$)|\\|"(?!\s*\]))*+)"\s*\]
     | (?P<open>\() | (?P<close>\))
     | (?P<result>1[:{DASHES}-]0|0[:{DASHES}-]1|(?:1/2|½)(?:[:{DASHES}-](?:1/2|½))?|\*)
     | (?P<move>[A-Za-z0{GLYPHS}-][^\s(){{}};$!?\[\]<‼⁇⁈⁉±∓⩲⩱∞□]*)""",
@@ -267,7 +269,7 @@ def parse_texts(content: str, name: str, first: int = 1) -> Iterator[PgnGame]:
             yield finish("*")
             tags, moves, number = {}, [], number + 1
         if match["tag"]:
-            tags[match["tag"]] = re.sub(r"\\(.)", r"\1", match["value"])
+            tags[match["tag"]] = re.sub(r'\\([\\"])', r"\1", match["value"])
         elif match["move"] and not depth:
             moves.append((match["move"], [], []))
         elif (comment := match["comment"] or match["remark"]) and moves and not depth:

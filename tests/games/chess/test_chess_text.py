@@ -248,6 +248,13 @@ def test_quotation_marks_in_a_tag_may_stand_without_backslashes() -> None:
     content = '[Event "The "Open", "A""] [White "W"]\n[Black "B\\"]"]\n\n1. e4 *'
     (record,) = pgn.parse_games(content, "games.pgn")
     assert record.tags == {"Event": 'The "Open", "A"', "White": "W", "Black": 'B"]'}
+    content = r"""[Event "C:\games\new"] [Site "\\"]
+[Round "say \"a\\b\""]
+[White "C:\"]
+
+1. e4 *"""
+    (record,) = pgn.parse_games(content, "x")
+    assert list(record.tags.values()) == [r"C:\games\new", "\\", r'say "a\b"', "C:\\"]
 
 
 def test_a_draw_may_be_written_short() -> None:
