@@ -20,6 +20,9 @@ FORMS = (
     '"gnushogi:PROGRAM?depth=2"'
 )
 _LIMITS = ("nodes", "movetime", "depth")
+_NUMBERS = ("skill", "elo", *_LIMITS)
+_SETTINGS = re.compile(rf"\?(?=option\.|(?:{'|'.join(_NUMBERS)})=)")
+_OTHER_SETTINGS = re.compile(r"\?(?=[^?\s]*=[^?]*$)")
 _DEFAULT_GO = "movetime 1000"
 _VARIANTS = {"chess": "chess", "gardner": "minichess"}
 """Games by the values of the option UCI_Variant of Fairy-Stockfish."""
@@ -99,8 +102,7 @@ def parse_program(text: str) -> ProgramSpec | None:
     kind, _, rest = text.partition(":")
     if kind not in ("gtp", "gnushogi", *PROTOCOL_GAMES) or not rest.strip(" ?"):
         return None
-    has_settings = kind != "gtp" and re.search(r"\?(option\.[^?=]*|[^?\s]*)=[^?]*$", rest)
-    words, _, query = rest.rpartition("?") if has_settings else (rest, "", "")
+    words, query = (rest, "") if kind == "gtp" else _split_settings(rest)
     try:
         command = tuple(shlex.split(words))
     except ValueError as error:
@@ -120,6 +122,13 @@ def parse_program(text: str) -> ProgramSpec | None:
     return _uci_spec(text, command, PROTOCOL_GAMES[kind], settings)
 
 
+def _split_settings(text: str) -> tuple[str, str]:
+    """Return a command line and the settings behind it: from the first question mark on that is
+    before one of ours, else from the last one before any. Both may have question marks in them."""
+    found = _SETTINGS.search(text) or _OTHER_SETTINGS.search(text)
+    return (text[: found.start()], text[found.end() :]) if found else (text, "")
+
+
 def _uci_spec(
     text: str, command: tuple[str, ...], game: str, settings: list[tuple[str, str]]
 ) -> UciSpec:
@@ -128,10 +137,10 @@ def _uci_spec(
     for name, value in settings:
         if name.startswith("option."):
             options.append((name.removeprefix("option."), value))
-        elif not re.fullmatch(r"-?\d+", value) or name not in ("skill", "elo", *_LIMITS):
+        elif not re.fullmatch(r"-?\d+", value) or name not in _NUMBERS:
             raise ValueError(
-                f"{name}={value} in {text!r} is not understood; there are skill, elo, "
-                f"{', '.join(_LIMITS)} = NUMBER and option.NAME=VALUE"
+                f"{name}={value} in {text!r} is not understood; there are "
+                f"{', '.join(_NUMBERS)} = NUMBER and option.NAME=VALUE"
             )
         elif name == "skill":
             options.append(("Skill Level", value))

@@ -359,6 +359,11 @@ def test_programs_by_name() -> None:
     assert spaced == UciSpec(("a",), "chess", (("Move Overhead", "100"),))
     path = parse_program("uci:a?option.SyzygyPath=/c++/a b")
     assert path.options == (("SyzygyPath", "/c++/a b"),)
+    asked = parse_program("uci:a what?b=1 --c?option.Path=a?b=c&nodes=4")
+    assert asked == UciSpec(("a", "what?b=1", "--c"), "chess", (("Path", "a?b=c"),), "nodes 4")
+    assert parse_program("gtp:a --x what?").command == ("a", "--x", "what?")
+    with pytest.raises(ValueError, match="node=5 in"):
+        parse_program("uci:a?node=5")
     assert (usual.by_clock().go, limited.by_clock().go) == ("", "movetime 1000")
     assert fairy.name == "fairy-stockfish, UCI_Elo 1350, movetime 50 depth 3"
     ours = parse_program("uci:azero uci --random-net chess?blocks=2&filters=8?nodes=4")
