@@ -30,8 +30,8 @@ class MatchOutcome(NamedTuple):
     board: str | None = None
     """The game, its size and its komi; None where they are not recorded."""
     is_named: tuple[bool, bool] = (True, True)
-    """Whether the players have names other than their commands, which are their names in
-    tournaments."""
+    """Whether the players' names were chosen; others are their commands, as in tournaments, or what
+    describes them."""
 
 
 class NotRatedError(ValueError):
@@ -99,10 +99,18 @@ def _of_match(directory: Path) -> MatchOutcome:
         result, interval = _counted(directory, match.get("result") or {}, counts_repeats)
     handicap = match["command"].get("handicap")
     free = f", {handicap} free moves" if handicap else ""
+    players[1] += free
     names = (first["name"], second["name"].removesuffix(free) + free)
     board = _board(match["command"].get("rules"))
-    is_named = (first["name"] != first["player"], names[1] != second["player"])
+    is_named = (_is_chosen("first_name", first, match), _is_chosen("second_name", second, match))
+    if players[0] == players[1]:  # the names alone tell them apart
+        is_named = (True, True)
     return MatchOutcome(names, (players[0], players[1]), result, interval, groups, board, is_named)
+
+
+def _is_chosen(setting: str, side: dict[str, Any], match: dict[str, Any]) -> bool:
+    """Return whether a player's name was chosen; earlier versions did not record that."""
+    return match["command"].get(setting, side["name"]) not in (None, side["player"])
 
 
 def _board(rules: str | None) -> str | None:
@@ -180,7 +188,7 @@ def _of_run(directory: Path) -> list[MatchOutcome]:
 def with_clear_names(matches: Sequence[MatchOutcome]) -> list[MatchOutcome]:
     """Replace ambiguous player names by full descriptions: two levels of one program are two
     players. One that played on several boards, or with several komis, is a player on each,
-    whose name says which. One whose names are several spellings of its command has the first."""
+    whose name says which. One whose names nobody chose has the first of them."""
     spelled: dict[str, str] = {}
 
     def called(match: MatchOutcome, side: int) -> str:

@@ -908,6 +908,23 @@ def test_a_path_given_in_several_spellings_is_one_player(
         assert {outcome.names[0] for outcome in outcomes} == (named if has_name else unnamed)
 
 
+def test_a_player_of_a_match_and_of_a_tournament_is_one_player(tmp_path: Path) -> None:
+    names = (("described", None), ("random:go5", "random:go5"), ("chosen", "chosen"))
+    for number, (name, wanted) in enumerate(names):
+        facts = [
+            {"name": name, "player": "random:go5", "iteration": None},
+            {"name": "other", "player": "gtp:program", "iteration": None},
+        ]
+        path = tmp_path / str(number)
+        path.mkdir()
+        command = {"first_name": wanted, "second_name": "other"}
+        (path / "match.json").write_text(json.dumps({"command": command, "players": facts}))
+        row = MatchGame(1, None, True, 1.0, (1,), 0, "played out").row()
+        (path / "games.jsonl").write_text(json.dumps(row) + "\n")
+    outcomes = with_clear_names(read_results([tmp_path]))
+    assert [match.names[0] for match in outcomes] == ["described", "described", "chosen"]
+
+
 def test_a_player_with_free_moves_is_another_one_whatever_its_name(tmp_path: Path) -> None:
     for name in ("other", None):
         play(request("corner", "pass", 2, second_name=name, out=tmp_path / f"{name} even"))
