@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from azero.console.tables import make_table
+from azero.console.tables import count_of, make_table
 from azero.console.terminal import make_console
 from azero.match.directory import directory_name, read_match_games, read_players
 from azero.match.elo import difference_text
@@ -149,9 +149,11 @@ def _missing(player: str) -> str | None:
 def _title(request: LadderRequest) -> str:
     words = [request.player, *([] if request.size is None else [f"{request.size}x{request.size}"])]
     words += [] if request.komi is None else [f"komi {request.komi:g}, area scoring"]
-    words += [f"first {request.random_plies} moves random"] if request.random_plies else []
+    words += (
+        [f"first {count_of(request.random_plies, 'move')} random"] if request.random_plies else []
+    )
     if request.temperature_moves > (request.random_plies or 0):  # which count random moves, too
-        words.append(f"first {request.temperature_moves} moves sampled")
+        words.append(f"first {count_of(request.temperature_moves, 'move')} sampled")
     return ", ".join(words)
 
 

@@ -25,6 +25,7 @@ from azero import mesh as mesh_lib
 from azero.checkpoint import export_network, find_checkpoint
 from azero.config import to_dict
 from azero.console.interrupts import end_in_one_line
+from azero.console.tables import count_of
 from azero.console.terminal import make_console
 from azero.data.files import read_header
 from azero.data.rows import read_rows
@@ -46,6 +47,7 @@ from azero.models.registry import (
     write_card,
 )
 from azero.players.clock import TimeControl
+from azero.players.searches import visit_words
 from azero.settings import Config
 
 
@@ -278,7 +280,7 @@ def _measured(directory: Path, name: str, iteration: int) -> MeasuredMatch:
     command = {**command, "first": f"model:{name}{_query(command['first'])}"}
     repeats = result.get("repeated_games", 0)
     settings = [_settings(command, first)]
-    settings += [f"{repeats} games repeat an earlier one"] if repeats else []
+    settings += [count_of(repeats, "repeated game")] if repeats else []
     return MeasuredMatch(
         opponent=second["name"],
         settings=", ".join(settings),
@@ -297,9 +299,7 @@ def _query(player: str) -> str:
 
 def _settings(command: dict[str, Any], player: dict[str, Any]) -> str:
     """Return what decides the games of a match, in words."""
-    words = []
-    if player.get("visits") is not None:
-        words.append(f"{player['visits']} visits")
+    words = visit_words(player.get("visits"))
     if player.get("search") is not None:
         explores = f" with pb-c-init {player['pb_c_init']}" if "pb_c_init" in player else ""
         words.append(f"search {player['search']}{explores}")
@@ -310,9 +310,9 @@ def _settings(command: dict[str, Any], player: dict[str, Any]) -> str:
     if command["komi"] is not None:
         words.append(f"komi {command['komi']:g}")
     if command["random_plies"]:
-        words.append(f"{command['random_plies']} random moves first")
+        words.append(f"{count_of(command['random_plies'], 'random move')} first")
     if command["temperature_moves"]:
-        words.append(f"first {command['temperature_moves']} moves sampled")
+        words.append(f"first {count_of(command['temperature_moves'], 'move')} sampled")
     if command["start_positions"]:
         words.append(f"from {command['start_positions'].partition(' (')[0]}")
     return ", ".join(words)

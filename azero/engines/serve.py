@@ -209,7 +209,7 @@ def _visits(spec: ThinkerSpec, visits: int | None) -> int | None:
         raise ValueError(f"{spec.name}: an engine needs a player that searches")
     found = visits if spec.visits is None else spec.visits
     if found is not None and found < 1:
-        where = f"--visits {found}" if spec.visits is None else f"{spec.name}: {found} visits"
+        where = f"--visits {found}" if spec.visits is None else spec.name
         raise ValueError(f"{where}; an engine needs at least 1 (1 is the network without search)")
     return found
 

@@ -110,7 +110,8 @@ def difference_text(score: float, low: float, high: float) -> str:
     """Return the Elo difference of a score and its interval, "+117 (+85 to +149)"; "open" where a
     score is 0 or 1."""
     middle, *ends = (
-        f"{elo_difference(value):+.0f}" if 0 < value < 1 else "open" for value in (score, low, high)
+        f"{elo_difference(value):+z.0f}" if 0 < value < 1 else "open"
+        for value in (score, low, high)
     )
     return f"{middle} ({ends[0]} to {ends[1]})"
 

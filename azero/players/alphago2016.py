@@ -20,7 +20,7 @@ from azero.networks.network import Network
 from azero.networks.rollout import NUM_GROUPS
 from azero.networks.settings import Rollout2016Config
 from azero.players.play_style import ALPHAGO2016
-from azero.players.searches import eyes_last_leaf
+from azero.players.searches import eyes_last_leaf, visit_words
 from azero.players.thinking import Limits, check_same_board
 from azero.players.tree_player import TreePlayer
 from azero.search.leaf import SymmetryLeafFn, symmetry_network_leaf
@@ -111,7 +111,7 @@ class ApvSpec:
         """Its name in results."""
         directory = self.policy.parent if self.policy.name == _EXPORTED else self.policy
         parts = [f"alphago2016 {self.label or directory.name}"]
-        parts += [] if self.visits is None else [f"{self.visits} visits"]
+        parts += visit_words(self.visits)
         parts += [] if self.mixing is None else [f"lambda {self.mixing:g}"]
         parts += [
             f"{name.replace('_', '-')} {getattr(self, name):g}"

@@ -8,7 +8,7 @@ from azero.games.settings import GameConfig
 from azero.interop.onnx_file import Backend, OnnxNetwork
 from azero.players.head_estimates import Heads
 from azero.players.play_style import PlayStyle
-from azero.players.searches import Constants, symmetry_of, with_eyes_last
+from azero.players.searches import Constants, symmetry_of, visit_words, with_eyes_last
 from azero.players.thinking import can_play, describe_board
 from azero.players.tree_player import TreePlayer
 from azero.search.leaf import outside_leaf
@@ -37,7 +37,7 @@ class Searching:
     def named(self, *words: str) -> str:
         """Return `words` and those that describe the search, as the name of a player; with 0 visits
         there is no search."""
-        found = [*words] if self.visits is None else [*words, f"{self.visits} visits"]
+        found = [*words, *visit_words(self.visits)]
         found += [] if self.symmetries is None else [f"symmetries {self.symmetries}"]
         if self.visits != 0:
             found += [] if self.search is None else [self.search]

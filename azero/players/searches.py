@@ -35,6 +35,11 @@ TRAINED: Search = "trained"
 SEARCHES: tuple[str, ...] = get_args(Search)
 
 
+def visit_words(visits: int | None) -> list[str]:
+    """Return the words of a player's name for its visits, if it has a number of its own."""
+    return [] if visits is None else [f"{visits} visit" if visits == 1 else f"{visits} visits"]
+
+
 def match_settings(config: Config) -> SearchConfig:
     """Return the search settings of matches: no noise, no exploration (AGZ methods,
     'Evaluator')."""

@@ -180,8 +180,8 @@ def summary_numbers(data: RunData) -> list[tuple[str, str]]:
     ratings = rate_checkpoints(data.events)
     if ratings:
         last_rating = ratings[-1][1]
-        interval = f"95%: {last_rating.low:+.0f} to {last_rating.high:+.0f}"
-        numbers.append((f"Elo since the start ({interval})", f"{last_rating.elo:+.0f}"))
+        interval = f"95%: {last_rating.low:+z.0f} to {last_rating.high:+z.0f}"
+        numbers.append((f"Elo since the start ({interval})", f"{last_rating.elo:+z.0f}"))
     return numbers
 
 

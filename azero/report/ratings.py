@@ -70,7 +70,7 @@ def ratings_table(ratings: Iterable[Rating]) -> Table:
             rating.name,
             round(rating.elo),
             f"{rating.deviation:.0f}",
-            f"{rating.low:.0f} to {rating.high:.0f}",
+            f"{rating.low:z.0f} to {rating.high:z.0f}",
             rating.games,
             f"{100 * rating.score:.1f}%",
         )
@@ -107,8 +107,8 @@ def _notes(fit: EloFit, results: Sequence[PairResult], draws: Draws) -> list[str
     ]
     half = 1.96 * fit.advantage_deviation
     lines.append(
-        f"moving first is worth {fit.advantage:+.0f} Elo (95%: {fit.advantage - half:+.0f} to "
-        f"{fit.advantage + half:+.0f})"
+        f"moving first is worth {fit.advantage:+z.0f} Elo (95%: {fit.advantage - half:+z.0f} to "
+        f"{fit.advantage + half:+z.0f})"
     )
     if fit.draw_share:
         lines.append(f"equal players draw {100 * fit.draw_share:.0f}% of their games")

@@ -216,7 +216,7 @@ def test_a_network_is_published_and_replaced_by_a_stronger_one_alone(tmp_path, m
     assert match.opponent == "ttt of iteration 2, which shipped before"
     played = read_match(tmp_path / "match")["command"]["first"]
     assert played.endswith("&iteration=60"), "also where a run has learned on"
-    assert match.settings == "4 visits, search gumbel, 1 random moves first, first 4 moves sampled"
+    assert match.settings == "4 visits, search gumbel, 1 random move first, first 4 moves sampled"
     with pytest.raises(ValueError, match=r"weak does not replace ttt: it scores .* above 50%"):
         publish(dataclasses.replace(few, out=tmp_path / "lost"), networks, quiet)
     assert read_network("ttt", networks) == better, "what is refused changes nothing"

@@ -48,6 +48,7 @@ def test_players_are_parsed():
     assert parse_player("checkpoint:runs/go5?search=engine") == dataclasses.replace(
         parse_player("checkpoint:runs/go5"), search="engine"
     )
+    assert parse_player("checkpoint:runs/go5?visits=1").name == "go5, 1 visit"
     assert parse_player('gtp:gnugo --mode gtp --level "10"') == GtpSpec(
         ("gnugo", "--mode", "gtp", "--level", "10")
     )

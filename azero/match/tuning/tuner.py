@@ -266,7 +266,7 @@ class _Trials:
         elo, deviation = elo_of(tally)
         result = (
             f"trial {row['number'] + 1} of {self._request.trials}: {words}: {tally}, "
-            f"{elo:+.0f} Elo (+- {deviation:.0f})"
+            f"{elo:+z.0f} Elo (+- {deviation:.0f})"
         )
         return "; ".join([result, *failure_notes(_failures(row))])
 
@@ -348,8 +348,8 @@ def _conclude(
     for note in failure_notes(failures):
         console.print(f"in the trials, {note}", soft_wrap=True, highlight=False)
     console.print(
-        f"best: {player}: {mean:+.0f} Elo against the opponent by the process (95%: "
-        f"{mean - half:+.0f} to {mean + half:+.0f}); plot: {request.out / PLOT}",
+        f"best: {player}: {mean:+z.0f} Elo against the opponent by the process (95%: "
+        f"{mean - half:+z.0f} to {mean + half:+z.0f}); plot: {request.out / PLOT}",
         soft_wrap=True,
         highlight=False,
     )

@@ -169,8 +169,8 @@ def measure_mixing(context: StageContext) -> Outcome:
             rows.append(claim(f"{names[0]} against {names[1]}", score))
     fit = rate([directory], {"lambda 1": 0.0}, console=context.console)
     for rating in fit.ratings:
-        interval = f"({rating.low:.0f} to {rating.high:.0f})"
-        rows.append(claim(f"rating of {rating.name}", f"{rating.elo:+.0f} {interval}"))
+        interval = f"({rating.low:z.0f} to {rating.high:z.0f})"
+        rows.append(claim(f"rating of {rating.name}", f"{rating.elo:+z.0f} {interval}"))
     note = (
         f"{settings.visits} rollouts a move, a node after {settings.threshold}; every pair of "
         "games starts with two random moves"
