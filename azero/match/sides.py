@@ -28,7 +28,13 @@ from azero.players.program_specs import (
     program_maker,
 )
 from azero.players.random_moves import RandomMovesSpec
-from azero.players.searches import ENGINE, TRAINED, match_settings, with_symmetries
+from azero.players.searches import (
+    ENGINE,
+    TRAINED,
+    check_time_constants,
+    match_settings,
+    with_symmetries,
+)
 from azero.players.specs import (
     CheckpointSpec,
     NetworkSpec,
@@ -105,6 +111,8 @@ def read_sides(
         if isinstance(spec, ThinkerSpec):
             resolved, config = _resolve(spec, known.get(text))
             resolved = with_search(resolved, config, TRAINED)
+            if isinstance(resolved, NetworkSpec):
+                check_time_constants(text, resolved.constants, request.clock)
             is_open = isinstance(resolved, NetworkSpec) and resolved.visits is None
             if is_open and not request.clock.is_set:
                 visits = match_settings(config).num_simulations
@@ -325,9 +333,7 @@ def player_maker(
     seed = request.seed
     if worker or num_known:
         seed = int(np.random.default_rng([seed, worker, num_known]).integers(2**31))
-    settings = ThinkerSettings(
-        style=_style(request, rules), seed=seed, by_clock=request.clock.is_set
-    )
+    settings = ThinkerSettings(style=_style(request, rules), seed=seed, clock=request.clock)
     player = load_thinker(side.spec, rules, settings)
     player.name = side.name
     player.warm_up(Position.start(rules.build()))

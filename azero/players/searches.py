@@ -14,6 +14,7 @@ from azero.games.go.rules import Go
 from azero.games.go.sensible import own_eyes
 from azero.networks.network import Network
 from azero.networks.settings import Policy2016Config
+from azero.players.clock import TimeControl
 from azero.players.play_style import PlayStyle
 from azero.search.leaf import AnyLeafFn, averaged_network_leaf, last_resort_leaf, network_leaf
 from azero.search.search import LeafFn
@@ -144,6 +145,22 @@ def tree_constants(constants: Constants) -> dict[str, Any]:
 def time_constants(constants: Constants) -> dict[str, Any]:
     """Return those of the use of a clock, as arguments of `PlayStyle`."""
     return {name: value for name, value in constants if name in TIME_CONSTANTS}
+
+
+def check_time_constants(name: str, constants: Constants, clock: TimeControl) -> None:
+    """Check that the constants of the use of a clock in a player's name have an effect in games
+    with this clock.
+
+    Raises:
+      ValueError: one has none.
+    """
+    for constant in time_constants(constants):
+        needs = "main-time" if constant == "own_moves" else "a clock"
+        if not clock.is_set or (constant == "own_moves" and clock.main_time is None):
+            raise ValueError(
+                f"{constant.replace('_', '-')} in {name!r} has no effect here: it is for matches "
+                f"with {needs}"
+            )
 
 
 def _has_effect(settings: SearchConfig, name: str, given: Iterable[str]) -> bool:

@@ -28,6 +28,7 @@ from azero.models.registry import find_network
 from azero.networks.network import Network
 from azero.players.alphago2016 import FORM as APV_FORM
 from azero.players.alphago2016 import ApvSpec, load_apv, parse_apv, resolve_apv
+from azero.players.clock import NO_CLOCK, TimeControl
 from azero.players.file_specs import FORMS as FILE_FORMS
 from azero.players.file_specs import LeelaSpec, OnnxSpec, Searching, load_onnx, make_game
 from azero.players.head_estimates import network_heads
@@ -41,6 +42,7 @@ from azero.players.searches import (
     SEARCHES,
     TRAINED,
     all_constants,
+    check_time_constants,
     match_leaf,
     rule_name,
     search_settings,
@@ -130,8 +132,8 @@ class ThinkerSettings:
     """Visits in a player's name override those of `style.limits`."""
     seed: int = 0
     """Seed of all random draws."""
-    by_clock: bool = False
-    """Whether without visits in its name the player's clock alone limits a move."""
+    clock: TimeControl = NO_CLOCK
+    """Of each game; without visits in its name it alone limits a move."""
 
 
 class Loaded(NamedTuple):
@@ -333,18 +335,19 @@ def load_thinker(
       spec: the player; its number of visits, if it names one, is the limit of every move.
       rules: what is played; komi, superko, suicide and the longest game may differ from the
         training's, the board may not. None is the training's.
-      settings: of search and play; AlphaGo of 2016 takes only the seed and `by_clock`.
+      settings: of search and play; AlphaGo of 2016 takes only the seed and the clock.
 
     Raises:
       CheckpointError: there is no such checkpoint, or it is damaged.
       ValueError: there is no such directory or experiment, or `rules` is of another game or board.
     """
     if isinstance(spec, ApvSpec):
-        return load_apv(spec, rules, settings.seed, settings.by_clock)
+        return load_apv(spec, rules, settings.seed, settings.clock.is_set)
     if isinstance(spec, OnnxSpec):
         return load_onnx(spec, rules, settings.tree, settings.style, settings.seed)
     if isinstance(spec, RandomMovesSpec):
         return load_random_moves(spec, rules, settings.seed)
+    check_time_constants(spec.name, spec.constants, settings.clock)
     config, game, network, params = _load(spec, rules)
     search = spec.search or ENGINE
     tree = settings.tree or tree_settings(config, search, game.num_actions, spec.constants)

@@ -3,8 +3,11 @@
 import pytest
 
 from azero.experiment import load
+from azero.match.request import MatchRequest
+from azero.match.sides import read_sides
+from azero.players.clock import TimeControl
 from azero.players.searches import search_settings, tree_settings
-from azero.players.specs import parse_player, with_search
+from azero.players.specs import load_thinker, parse_player, with_search
 from azero.search.single.parallel import TreeSettings
 from azero.search.single.selection import ENGINE
 
@@ -65,6 +68,16 @@ def test_a_name_says_the_settings_and_the_search_has_them():
 def test_what_a_search_does_not_have_is_named(query, message):
     with pytest.raises(ValueError, match=message):
         with_search(parse_player(f"random-net:go5?{query}"), CONFIG, "engine")
+
+
+def test_settings_of_a_clock_are_refused_where_they_have_no_effect():
+    player = "random-net:go5?blocks=1&filters=4&visits=1&own-moves=20"
+    with pytest.raises(ValueError, match=r"lag-seconds in .*: it is for matches with a clock"):
+        load_thinker(parse_player(f"{player}&lag-seconds=0.1"))
+    for clock in (TimeControl(), TimeControl(seconds_per_move=1.0)):
+        with pytest.raises(ValueError, match=r"own-moves in .* for matches with main-time"):
+            read_sides(MatchRequest(player, "random:go5", clock=clock))
+    read_sides(MatchRequest(player, "random:go5", clock=TimeControl(main_time=10.0)))
 
 
 def test_variance_has_settings_where_it_is_given():
