@@ -31,6 +31,7 @@ EXPERIMENT = Experiment(
             steps_per_iteration=32,  # every new position twice on average
             # Lowered over the last two fifths of the run's 8,448 steps.
             learning_rate=((0, 2e-3), (5100, 2e-3), (8448, 1e-4)),
+            lambda_return_share=0.9,  # few results: docs/training-efficiently.md
         ),
         evaluation=dataclasses.replace(_SMALL.evaluation, every=0),
         checkpoint=CheckpointConfig(every=6, keep=3, keep_every=66),  # quarters of the run

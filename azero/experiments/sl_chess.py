@@ -35,6 +35,7 @@ EXPERIMENT = Experiment(
             value_weight=0.25,  # between AGZ's 0.01 for records and the 1.5 of self-play
             reply_weight=0.0,  # records hold no searches
             surprise_share=0.0,
+            lambda_return_share=0.0,
         ),
         evaluation=EvaluationConfig(gate=False, every=10, validation_positions=10_000),
         checkpoint=CheckpointConfig(every=5, keep=2),
