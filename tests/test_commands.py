@@ -26,23 +26,36 @@ PAGES = [
     *sorted(set((ROOT / "docs").glob("*.md")) - set((ROOT / "docs").glob("adding-*.md"))),
 ]
 """What the other pages add is learned by tests/test_docs.py."""
+RECORDS = sorted((ROOT / "experiments").rglob("README.md"))
 
 
-def shown_commands() -> dict[str, str]:
+def shown_commands(pages: list[Path]) -> dict[str, str]:
     """The commands of the pages by their text, and where each one is: lines of shell examples, and
     what stands with its flags in a sentence."""
     found: dict[str, str] = {}
-    for page in PAGES:
+    for page in pages:
         text = page.read_text()
         fenced = re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-        lines = [line for block in fenced for line in block.replace("\\\n", " ").splitlines()]
+        lines = [line for block in fenced for line in expanded(block.replace("\\\n", " "))]
         lines += [span for span in re.findall(r"`([^`\n]+)`", text) if " --" in span]
         for line in lines:
             if re.match(
                 r"(\.venv/bin/)?(azero|python -m azero\.(experiments|commands)\.\w+) ", line
             ):
-                found.setdefault(line.removeprefix(".venv/bin/"), page.name)
+                found.setdefault(line.removeprefix(".venv/bin/"), str(page.relative_to(ROOT)))
     return found
+
+
+def expanded(block: str) -> list[str]:
+    """Return the lines of a shell example with its variables replaced by their values."""
+    values: dict[str, str] = {}
+    lines = []
+    for line in block.splitlines():
+        line = re.sub(r"\$([A-Z]+)", lambda found: values.get(found[1], found[0]), line)
+        if assigned := re.fullmatch(r'([A-Z]+)="(.*)"', line):
+            values[assigned[1]] = assigned[2]
+        lines.append(line)
+    return lines
 
 
 @functools.cache
@@ -107,11 +120,12 @@ def parse_bench(part: str, words: list[str]) -> None:
         module.main(words)
 
 
+@pytest.mark.parametrize("pages", [PAGES, RECORDS], ids=["pages", "records"])
 def test_every_command_parses(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    pages: list[Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ROOT)
-    commands = shown_commands()
+    commands = shown_commands(pages)
     assert len(commands) > 40
     for line, page in commands.items():
         try:

@@ -209,7 +209,7 @@ def test_scores_are_those_of_the_games_beside_them():
 
 RECORDS = (
     "animal-shogi chess chess-endings connect-four go5-gated go5-margin go5-search go5-settings "
-    "go9-cpu minichess othello shogi sl-chess sl-shogi sl19-gpu tictactoe"
+    "go9-cpu go9-figure3 minichess othello shogi sl-chess sl-shogi sl19-cpu sl19-gpu tictactoe"
 )
 
 
