@@ -12,7 +12,7 @@ import numpy as np
 from azero.console.tables import count_of
 from azero.data.run_files import StoredGame
 from azero.games.go.host import Board, board_of
-from azero.games.go.setup import handicap_points
+from azero.games.go.setup import star_points
 from azero.games.go.text import column_name, format_vertex
 
 DRAWN = ("go", "tictactoe")
@@ -208,11 +208,8 @@ def _lines(game: StoredGame) -> str:
 
 
 def _star_points(game: StoredGame) -> str:
-    rows, columns = game.board
-    if game.game != "go" or rows != columns or rows < 9 or rows % 2 == 0:
-        return ""
-    points = handicap_points(9 if rows >= 15 else 5, game.board)
-    centres = [centre(columns, point) for point in points]
+    points = star_points(game.board) if game.game == "go" else []
+    centres = [centre(game.board[1], point) for point in points]
     return "".join(f'<circle class="star" cx="{x}" cy="{y}" r="2.5"/>' for x, y in centres)
 
 

@@ -8,6 +8,9 @@ import pytest
 from needs import require_module
 
 from azero.data.run_files import StoredGame
+from azero.engines.terminal import terminal
+from azero.games.go.rules import Go
+from azero.games.position import Position
 from azero.report.boards import (
     CELL,
     LARGEST_SQUARE,
@@ -90,3 +93,9 @@ def test_a_drawing_numbers_what_is_left_and_marks_the_last_stone() -> None:
         draw_board(_go(19, 19)).count('class="star"') == 9
         and draw_board(_go(5, 5)).count('class="star"') == 0
     )
+
+
+@pytest.mark.parametrize("shape", [(9, 9), (13, 13), (19, 19), (10, 10), (7, 7), (5, 5), (9, 13)])
+def test_star_points_are_those_of_the_terminal(shape: tuple[int, int]) -> None:
+    in_terminal = str(terminal.draw_board(Position.start(Go(shape)))).count("+")
+    assert draw_board(_go(*shape)).count('class="star"') == in_terminal

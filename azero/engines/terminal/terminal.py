@@ -284,7 +284,7 @@ def draw_board(position: Position) -> Text:
     board = game.board(position.state)
     last = position.actions[-1] if position.actions and position.actions[-1] < board.size else None
     names = "   " + " ".join(f"{column_name(column):>1}" for column in range(board.shape[1]))
-    stars = _star_points(game.board_shape)
+    stars = set(setup.star_points(game.board_shape))
     text = Text(names + "\n")
     for row in range(board.shape[0]):
         text.append(f"{board.shape[0] - row:>2}")
@@ -298,13 +298,6 @@ def draw_board(position: Position) -> Text:
         text.append(f"{board.shape[0] - row}\n")
     text.append(names)
     return text
-
-
-def _star_points(shape: tuple[int, int]) -> set[int]:
-    try:
-        return set(setup.handicap_points(9 if shape[0] % 2 and shape[0] >= 9 else 4, shape))
-    except ValueError:
-        return set()
 
 
 def _with_coordinates(diagram: str) -> Text:

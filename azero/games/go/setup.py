@@ -133,3 +133,12 @@ def handicap_points(count: int, shape: tuple[int, int]) -> list[int]:
     if count in (5, 7, 9):
         chosen.append((middle, middle))
     return [row * width + column for row, column in chosen]
+
+
+def star_points(shape: tuple[int, int]) -> list[int]:
+    """Return the points that a drawing of a board marks: nine fixed handicap points, five on boards
+    of 9x9 to 13x13, four where there are no more, none on a board without any."""
+    height, width = shape
+    if height != width or height < 7:
+        return []
+    return handicap_points(4 if height < 9 or height % 2 == 0 else 5 if height < 15 else 9, shape)
