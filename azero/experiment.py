@@ -35,7 +35,7 @@ class Experiment:
 
 
 def load(name: str) -> Experiment:
-    """Return the experiment `name`.
+    """Return the experiment `name`, in which - is as _.
 
     Raises:
       ValueError: there is none of that name, or it is one of `OF_STAGES`.
@@ -45,8 +45,9 @@ def load(name: str) -> Experiment:
             f"{name} makes several networks one after another, so it is not known here, "
             f"only to azero train; known are: {', '.join(NAMES)}"
         )
-    if name not in NAMES:
+    known = name.replace("-", "_")
+    if known not in NAMES:
         raise ValueError(
             f"unknown experiment {name!r}; the experiments are: {', '.join((*NAMES, *OF_STAGES))}"
         )
-    return importlib.import_module(f"azero.experiments.{name}").EXPERIMENT
+    return importlib.import_module(f"azero.experiments.{known}").EXPERIMENT

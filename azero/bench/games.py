@@ -315,4 +315,5 @@ def main(arguments: list[str]) -> None:
     """Print the table of `run`; `--help` lists the arguments."""
     chosen = tyro.cli(GamesArguments, args=arguments)
     check_range(chosen, "--", "seconds", 0, above=True)
-    run(chosen.against, chosen.game or tuple(CONTESTS), chosen.seconds)
+    names = [name.replace("-", "_") for name in chosen.game]
+    run(chosen.against, names or tuple(CONTESTS), chosen.seconds)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 from azero.data.run_files import EXPORTED, read_config
-from azero.experiment import load
+from azero.experiment import NAMES, load
 from azero.models.registry import find_network, list_names
 
 NETWORKS = ("checkpoint", "model", "random-net", "leela")
@@ -39,13 +39,12 @@ def parse_network_name(text: str) -> NetworkName | None:
     it is nothing of these.
 
     A directory with the name of a network that ships is given as "./NAME". In these names - is as
-    _ ("animal_shogi"), as in those of games.
+    _ ("animal_shogi"), as in those of games and experiments.
     """
     kind, _, rest = text.partition(":")
     name, _, query = rest.partition("?")
     if kind in KINDS:
-        known = name.replace("_", "-") if kind == "model" else name
-        return NetworkName(kind, known, query) if name else None
+        return NetworkName(kind, _in_one_form(kind, name), query) if name else None
     name, _, query = text.partition("?")
     path, shipped = Path(name), name.replace("_", "-")
     if shipped in list_names() and (name == shipped or not path.exists()):
@@ -55,6 +54,15 @@ def parse_network_name(text: str) -> NetworkName | None:
     if path.is_file() and path.suffix in _SUFFIXES:
         return NetworkName(_SUFFIXES[path.suffix], name, query)
     return NetworkName("checkpoint", name, query) if name and path.is_dir() else None
+
+
+def _in_one_form(kind: str, name: str) -> str:
+    """Return the name of a network that ships with -, and that of an experiment with _."""
+    known = name.replace("-", "_")
+    is_experiment = known in NAMES and (known == name or not Path(name).exists())
+    if kind == "model":
+        return name.replace("_", "-")
+    return known if kind in ("random-net", "random") and is_experiment else name
 
 
 def read_options(query: str, text: str) -> list[tuple[str, str]]:

@@ -17,6 +17,7 @@ from azero.match.matches import play_match
 from azero.match.referee import play_game
 from azero.match.request import MatchRequest
 from azero.match.sides import plays_at_once, read_sides
+from azero.models.naming import normalise_name
 from azero.players.clock import Clock
 from azero.players.player import Position
 from azero.players.random_moves import make_random_moves
@@ -39,6 +40,8 @@ def test_every_legal_move_is_as_likely_at_any_time() -> None:
     plays = [play_game(player.game, player, player) for _ in range(4)]
     games = {tuple(decision.action for decision in play.decisions) for play in plays}
     assert len(games) > 1
+    assert resolve(parse_player("random:animal-shogi"))[1].game.name == "animal_shogi"
+    assert normalise_name("random:animal-shogi") == normalise_name("random:animal_shogi")
     with pytest.raises(ValueError, match="takes no options"):
         parse_player("random:tictactoe?seed=1")
     with pytest.raises(ValueError, match="unknown experiment 'draughts'"):
