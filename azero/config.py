@@ -335,13 +335,16 @@ def _kind_of(base: Kind, data: dict[str, Any], prefix: str, source: str) -> Kind
 
 def convert(value: Any, hint: Any, key: str, source: str) -> Any:
     """Return `value` as the type `hint`: lists become tuples, integers become floats where these
-    are wanted, numbers of numpy become Python's.
+    are wanted, numbers of numpy become Python's, and "None" is None where that is allowed, as on
+    the command line, because TOML has no word for it.
 
     Raises:
       ValueError: it is of another type; `source` and the key are quoted.
     """
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
+        if isinstance(value, str) and value == "None" and types.NoneType in arguments:
+            return None
         for choice in arguments:
             with contextlib.suppress(ValueError):
                 return convert(value, choice, key, source)

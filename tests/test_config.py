@@ -179,6 +179,17 @@ def test_mistakes_in_an_overlay_are_quoted(tmp_path, text, message):
     assert message in str(caught.value)
 
 
+def test_an_overlay_says_none_as_the_command_line_does(tmp_path):
+    path = tmp_path / "o.toml"
+    base = load("go9").config
+    base = dataclasses.replace(base, game=base.game.replace(max_moves=99))
+    path.write_text('[game]\nmax-moves = "None"\n')
+    assert load_overlay(path, base).game.max_moves is None
+    path.write_text('[game]\nkomi = "None"\n')
+    with pytest.raises(ValueError, match=r"game\.komi is of type float, not 'None'"):
+        load_overlay(path, base)
+
+
 def test_an_overlay_may_come_from_a_windows_editor(tmp_path):
     path = tmp_path / "o.toml"
     path.write_bytes("\ufeff[run]\r\nseed = 7\r\n".encode())
