@@ -32,9 +32,9 @@ from azero.learn.metrics import Metrics, StepMetrics
 from azero.learn.settings import LearnerConfig
 from azero.networks.make import resolve
 from azero.networks.network import Network
-from azero.networks.settings import ResNetConfig
+from azero.networks.settings import NetworkConfig, ResNetConfig
 from azero.selfplay.targets import policy_room, policy_words
-from azero.train.estimate import TRAINING_PASSES, evaluation_flops
+from azero.train.estimate import TRAINING_PASSES, evaluation_flops, parameter_shapes
 from azero.types import Array, PyTree
 
 PRODUCT_SIZE = {"cpu": 1024}
@@ -108,7 +108,7 @@ def run(arguments: TrainArguments) -> list[TrainResult]:
         ResNetConfig(blocks=blocks, filters=filters, train_dtype=dtype, inference_dtype=dtype)
     )
     network = config.build(game)
-    operations = step_flops(network, game)
+    operations = step_flops(config, game)
     product = product_flops(mesh, config.train_dtype)
     peak = peak_flops(jax.devices()[0].device_kind, config.train_dtype)
     batch, seconds = fit(
@@ -130,13 +130,13 @@ def run(arguments: TrainArguments) -> list[TrainResult]:
     ]
 
 
-def step_flops(network: Network, game: Game) -> float:
+def step_flops(config: NetworkConfig, game: Game) -> float:
     """Return the operations of a training step for one position: forward and backward, without the
     gradient by the planes, which nothing needs."""
-    params = jax.eval_shape(network.init, jax.random.key(0))["params"]
+    params = parameter_shapes(config.build(game))
     points = game.board_shape[0] * game.board_shape[1]
     stems = sum(params[tower]["stem"]["kernel"].size for tower in params if tower.endswith("tower"))
-    return TRAINING_PASSES * evaluation_flops(params, game.board_shape) - 2 * stems * points
+    return TRAINING_PASSES * evaluation_flops(config, game) - 2 * stems * points
 
 
 def fit(

@@ -68,7 +68,7 @@ def run_cost(
     `efficiency` is the share of the roofline that the run is taken to reach.
     """
     config = programs.config
-    evaluation = evaluation_flops(programs.parameters, programs.game.board_shape)
+    evaluation = evaluation_flops(config.network, programs.game)
     steps, train = config.learner.steps_per_iteration, costs["train step"].work
     step_seconds = train.seconds + costs["unpack"].work.seconds
     length = game_length(experiment)

@@ -4,8 +4,10 @@ A run prints it at the start, and so does `azero doctor`. `azero.plan` analyses 
 which takes minutes; plans print both, as a check.
 """
 
+import math
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +16,8 @@ import numpy as np
 from azero.chips import peak_flops
 from azero.data.shard import row_dtype
 from azero.games.game import Game
-from azero.networks.network import Inputs, Network
+from azero.networks.network import Inputs, Network, Shapes
+from azero.networks.settings import ConvolutionalConfig, NetworkConfig
 from azero.search.batched.tree import tree_bytes
 from azero.selfplay.targets import policy_room
 from azero.settings import Config
@@ -68,7 +71,7 @@ def estimate(config: Config, iterations: int | None = None, plays: bool = True) 
     game = config.game.build()
     network = network_of(config, game)
     params = parameter_shapes(network)
-    evaluation = evaluation_flops(params, game.board_shape)
+    evaluation = evaluation_flops(config.network, game)
     parameters = sum(leaf.size for leaf in jax.tree.leaves(params))
     evaluations = plays * positions_per_iteration(config) * (mean_simulations(config) + 1)
     learned = config.learner.steps_per_iteration * config.learner.batch_size
@@ -156,14 +159,42 @@ def parameter_shapes(network: Network) -> PyTree:
     return jax.eval_shape(network.init, jax.random.key(0))["params"]
 
 
-def evaluation_flops(params: PyTree, board_shape: tuple[int, int]) -> float:
-    """Return the operations of one evaluation, by the network's layers.
+def evaluation_flops(config: NetworkConfig, shapes: Shapes) -> float:
+    """Return the operations of one evaluation: a multiplication and an addition for every product
+    of its convolutions, at the border as elsewhere, and of its matrix products. Convolutions are
+    XLA's, whatever computes them here."""
+    if isinstance(config, ConvolutionalConfig):
+        config = config.replace(convolution="xla")
+    network = config.build(shapes, "tpu")
+    variables = jax.eval_shape(network.init, jax.random.key(0))
+    planes = jax.ShapeDtypeStruct((1, *shapes.board_shape, shapes.num_planes), jnp.float32)
+    return 2.0 * _products(jax.make_jaxpr(network.apply)(variables, planes).jaxpr)
 
-    They are a multiplication and an addition per weight, at every point for convolutions.
-    """
-    points = board_shape[0] * board_shape[1]
-    weights = sum(leaf.size * (points if leaf.ndim >= 4 else 1) for leaf in jax.tree.leaves(params))
-    return float(2 * weights)
+
+def _products(jaxpr: Any) -> int:
+    """Return the multiplications of convolutions and matrix products in a traced function; of
+    alternatives, as for kinds of processors, it is the most."""
+    total = 0
+    for equation in jaxpr.eqns:
+        inner = [
+            _products(getattr(part, "jaxpr", part))
+            for value in equation.params.values()
+            for part in (value if isinstance(value, tuple | list) else (value,))
+            if hasattr(getattr(part, "jaxpr", part), "eqns")
+        ]
+        if inner:
+            total += equation.params.get("length", 1) * (
+                max(inner) if equation.primitive.name == "cond" else sum(inner)
+            )
+        elif equation.primitive.name == "dot_general":
+            (axes, _), _ = equation.params["dimension_numbers"]
+            left = equation.invars[0].aval.shape
+            total += equation.outvars[0].aval.size * math.prod(left[axis] for axis in axes)
+        elif equation.primitive.name == "conv_general_dilated":
+            kernel, out = equation.invars[1].aval, equation.outvars[0].aval
+            features = equation.params["dimension_numbers"].rhs_spec[0]
+            total += out.size * (kernel.size // kernel.shape[features])
+    return total
 
 
 def device_flops() -> float:

@@ -17,7 +17,6 @@ from azero.console.tables import results_table
 from azero.games.table import make
 from azero.games.tictactoe.settings import TicTacToeConfig
 from azero.learn.settings import LearnerConfig
-from azero.networks.network import Inputs
 from azero.networks.settings import ResNetConfig
 from azero.search.batched.tree import tree_bytes
 from azero.search.settings import GumbelConfig, PuctConfig
@@ -111,12 +110,10 @@ def test_self_play_on_eight_devices_does_the_work_of_one(tiny):
 
 def test_operations_of_a_training_step_are_those_of_the_layers():
     blocks, filters, points, moves = 3, 8, 9, 10
-    network = ResNetConfig(
-        blocks=blocks, filters=filters, value_hidden=4, convolution="dots"
-    ).build(Inputs((3, 3), 17, moves))
+    config = ResNetConfig(blocks=blocks, filters=filters, value_hidden=4)
     stem, tower = 9 * 17 * filters * points, 9 * filters * filters * 2 * (blocks - 1) * points
     heads = filters * 3 * points + 2 * points * moves + points * 4 + 4
-    assert train.step_flops(network, GAME) == pytest.approx(
+    assert train.step_flops(config, GAME) == pytest.approx(
         2 * (2 * stem + 3 * (tower + heads)), rel=0.02
     )
 

@@ -20,7 +20,7 @@ from azero.config import load_overlay
 from azero.experiment import load
 from azero.games.table import make
 from azero.mesh import batch_sharded, replicated
-from azero.networks.network import Inputs
+from azero.networks.network import Inputs, Network
 from azero.networks.settings import NetworkConfig, ResNetConfig
 from azero.plan.compiled import (
     ProgramCost,
@@ -36,6 +36,7 @@ from azero.plan.programs import PlannedPrograms, topology_mesh
 from azero.plan.run_cost import game_length
 from azero.settings import Config
 from azero.train.estimate import evaluation_flops
+from azero.types import Array, PyTree
 
 needs_compiler = pytest.mark.skipif(
     importlib.util.find_spec("libtpu") is None,
@@ -111,14 +112,48 @@ def small() -> Compiled:
 def test_by_hand_is_what_the_layers_say(name: str) -> None:
     config = load(name).config
     game = make(config.game.name)
-    network = config.network.build(game, "tpu")
-    params = jax.eval_shape(network.init, jax.random.key(0))["params"]
     counted = by_hand(
         math.prod(game.board_shape), game.num_planes, game.num_actions, config.network
     )
-    assert evaluation_flops(params, game.board_shape) == pytest.approx(counted, rel=0.002), (
+    assert evaluation_flops(config.network, game) == pytest.approx(counted, rel=0.002), (
         "all but biases and batch norms"
     )
+
+
+class Attention(NetworkConfig):
+    """A network whose layers work at every square, and whose squares look at each other."""
+
+    def build(self, shapes: Inputs, platform: str | None = None) -> Network:
+        sizes = {"stem": (shapes.num_planes, 64), "attention": (64, 192), "moves": (64, 1)}
+
+        def init(key: Array) -> PyTree:
+            return {"params": {name: jnp.zeros(size) for name, size in sizes.items()}}
+
+        def apply(variables: PyTree, planes: Array) -> tuple[Array, Array]:
+            stem, attention, moves = (variables["params"][name] for name in sizes)
+            x = planes.reshape(len(planes), -1, shapes.num_planes) @ stem
+            query, key, value = jnp.split(x @ attention, 3, axis=-1)
+            x = jax.nn.softmax(query @ key.mT) @ value
+            return (x @ moves)[..., 0], x.mean((1, 2))
+
+        return Network(init, apply, apply, lambda variables: variables, apply)  # type: ignore[arg-type]
+
+
+SHOGI = load("shogi_efficient").config
+
+
+@pytest.mark.parametrize(
+    "config", [Attention("attention"), SHOGI.network.replace(convolution="dots")]
+)
+def test_by_hand_is_what_the_compiler_counts(config: NetworkConfig) -> None:
+    shapes = SHOGI.game.build()
+    network = config.build(shapes, "gpu")
+    variables = jax.eval_shape(network.init, jax.random.key(0))
+    planes = jax.ShapeDtypeStruct((1, *shapes.board_shape, shapes.num_planes), jnp.float32)
+    compiled = jax.jit(network.apply).lower(variables, planes).compile().cost_analysis()["flops"]
+    # The compiler leaves out products beyond the border, up to (27 / 25)^2 of a 3x3 convolution on
+    # 9x9, and counts softmax.
+    assert 0.98 < evaluation_flops(config, shapes) / compiled < 1.17
 
 
 @needs_compiler

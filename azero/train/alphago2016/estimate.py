@@ -1,7 +1,7 @@
 """The cost of training AlphaGo (2016), by arithmetic."""
 
 from azero.train.alphago2016.config import AlphaGoConfig, stage_config
-from azero.train.estimate import TRAINING_PASSES, evaluation_flops, network_of, parameter_shapes
+from azero.train.estimate import TRAINING_PASSES, evaluation_flops
 
 MOVES_PER_POINT = 1.2
 """Moves per point of a game that policies play until only eyes are left (planning figure)."""
@@ -24,5 +24,4 @@ def alphago_flops(settings: AlphaGoConfig) -> float:
 def _stage_flops(settings: AlphaGoConfig, stage: str) -> float:
     """Return the operations of one evaluation of the network of `stage`."""
     config = stage_config(settings, stage)
-    game = config.game.build()
-    return evaluation_flops(parameter_shapes(network_of(config, game)), game.board_shape)
+    return evaluation_flops(config.network, config.game.build())
