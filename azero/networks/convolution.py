@@ -8,6 +8,7 @@ H, W, F], stride 1, zero padding, no bias.
 """
 
 import functools
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -125,7 +126,7 @@ def _num_parts(name: str, x: Array) -> int:
     size, devices = x.shape[0], jax.device_count()
     if name == "xla" or size % devices:
         return 1
-    room = max(1, PART_BYTES * size // x.nbytes)
+    room = max(1, PART_BYTES // (math.prod(x.shape[1:]) * x.dtype.itemsize))
     return next(
         n for n in range(1, size + 1) if size // devices % n == 0 and size // n <= room * devices
     )

@@ -87,11 +87,8 @@ def test_further_games_compile_nothing() -> None:
     def listen(event: str, seconds: float, **_: str | int) -> None:
         events.append(event)
 
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
-        play(request("corner", "pass", games=4))
-    finally:
-        jax.monitoring.unregister_event_duration_listener(listen)
+    jax.monitoring.register_event_duration_secs_listener(listen)  # JAX 0.7 cannot take it back
+    play(request("corner", "pass", games=4))
     assert not [event for event in events if event.endswith("backend_compile_duration")]
 
 
