@@ -5,7 +5,7 @@ import ctypes
 import os
 import sys
 
-_ARENA_MAX, _MMAP_MAX, _TRIM_THRESHOLD = -8, -4, -1
+_MMAP_MAX, _TRIM_THRESHOLD = -4, -1
 """Parameters of mallopt(3); /usr/include/malloc.h."""
 
 
@@ -20,12 +20,12 @@ def keep_freed_memory() -> None:
 
     On a CPU a training step allocates some hundred MB and frees them again. glibc returns blocks of
     that size to Linux, which clears every page again for the next step: a quarter of the time of a
-    step (docs/speed.md). Threads keep the arena that they begin with, and only the first one holds
-    large blocks, so this is called before JAX is imported.
+    step (docs/speed.md). Called before JAX is imported. All threads in one arena would be half as
+    fast in a process that has compiled its programs: compiling leaves an arena in pieces.
     """
     if sys.platform != "linux" or is_allocation_chosen():
         return
     with contextlib.suppress(AttributeError):  # another C library
         mallopt = ctypes.CDLL(None).mallopt
-        for parameter, value in ((_ARENA_MAX, 1), (_MMAP_MAX, 0), (_TRIM_THRESHOLD, -1)):
+        for parameter, value in ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, -1)):
             mallopt(parameter, value)
