@@ -50,8 +50,8 @@ def end_in_one_line() -> Iterator[None]:
 
 @contextlib.contextmanager
 def first_interrupt() -> Iterator[threading.Event]:
-    """Give an event that the first Ctrl-C sets, in the main thread, instead of ending what is done
-    meanwhile; a second one is as ever."""
+    """Yield an event that the first Ctrl-C sets instead of raising KeyboardInterrupt; a second one
+    raises it as usual. Outside the main thread, which alone gets signals, nothing sets it."""
     pressed = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield pressed
@@ -70,8 +70,8 @@ def first_interrupt() -> Iterator[threading.Event]:
 
 
 def exit_at_once(status: int) -> NoReturn:
-    """End the process without Python's own end, which waits for background threads, and crashes
-    where one of them is in XLA's compiler."""
+    """End the process without Python's own shutdown, which waits for background threads, and
+    crashes where one of them is in XLA's compiler."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):  # a closed pipe or file
             stream.flush()

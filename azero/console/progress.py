@@ -37,7 +37,7 @@ SHOWN = (
 
 
 class Progress:
-    """Shows how far a run is. Use it as a context manager; all methods may be called from any
+    """Shows the progress of a run. Use it as a context manager; all methods may be called from any
     thread."""
 
     def __init__(
@@ -62,31 +62,19 @@ class Progress:
         self._last_line = time.monotonic()
         self._spinner = Spinner("dots")
         self._lock = threading.RLock()
-        self._live = (
-            Live(
-                console=self._console,
-                get_renderable=self._picture,
-                refresh_per_second=4,
-                transient=False,
-            )
+        self._output: contextlib.AbstractContextManager[object] = (
+            Live(console=self._console, get_renderable=self._render)
             if self._console.is_terminal
-            else None
+            else repeating(self._beat, min(0.25, heartbeat / 4))
         )
-        self._repeating = repeating(self._beat, min(0.25, self._heartbeat / 4))
 
     def __enter__(self) -> Self:
         self._last_line = time.monotonic()
-        if self._live is not None:
-            self._live.start()
-        else:
-            self._repeating.__enter__()
+        self._output.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._live is not None:
-            self._live.stop()
-        else:
-            self._repeating.__exit__(None, None, None)
+        self._output.__exit__(None, None, None)
 
     @contextlib.contextmanager
     def working(self, what: str) -> Iterator[None]:
@@ -109,7 +97,7 @@ class Progress:
             steps = max(1, int(row["iteration"]) - self._done)
             self._durations.extend([(now - self._last_iteration) / steps] * steps)
             self._done, self._last_iteration, self._row = int(row["iteration"]), now, dict(row)
-            if self._live is None and (
+            if not self._console.is_terminal and (
                 now - self._last_line >= LINE_SECONDS or self._done >= self._iterations
             ):
                 self._print(self._line())
@@ -145,7 +133,7 @@ class Progress:
             f"{name} {value}" for name, value in self._facts()
         )
 
-    def _picture(self) -> Group:
+    def _render(self) -> Group:
         """The live display: a bar, the numbers, and what is being done."""
         with self._lock:
             bar = Table.grid(padding=(0, 1))
@@ -186,11 +174,11 @@ def working(
     if console.is_terminal:
         spinner = Spinner("dots")
 
-        def picture() -> Spinner:
+        def render() -> Spinner:
             spinner.update(text=Text(f"{what} ({format_duration(time.monotonic() - began)})"))
             return spinner
 
-        with Live(console=console, get_renderable=picture, transient=True):
+        with Live(console=console, get_renderable=render, transient=True):
             yield
     else:
         console.print(Text(f"{what} ..."), soft_wrap=True)

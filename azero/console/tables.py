@@ -9,8 +9,8 @@ Cell = str | int | float | bool | None
 
 
 def format_count(count: float) -> str:
-    """Return a count with separated thousands, or in millions and billions where it is large: 9,018
-    or 4.9 M."""
+    """Return a count with thousands separators, or in millions (M) or billions (G) where it is
+    large: 9,018 or 4.9 M."""
     if abs(count) >= 1e9:
         return f"{count / 1e9:,.1f} G"
     if abs(count) >= 1e6:
@@ -62,8 +62,8 @@ def format_cell(value: Cell) -> str:
 def make_table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]], num_left: int | None = None
 ) -> Table:
-    """Return a table whose columns of numbers are aligned to the right; with `num_left`, all but
-    the first `num_left` columns are."""
+    """Return a table whose columns of numbers are right-aligned; with `num_left`, all but the first
+    `num_left` columns are."""
     cells = [list(row) for row in rows]
     table = Table(title=title, title_justify="left", header_style="bold")
     for index, column in enumerate(columns):
@@ -86,7 +86,7 @@ class Result(Protocol):
 
 
 def results_table(results: Sequence[Result], title: str, num_left: int) -> Table:
-    """Return a table of results; all but the first `num_left` columns are aligned to the right."""
+    """Return a table of results; all but the first `num_left` columns are right-aligned."""
     rows = [result.cells() for result in results]
     columns = list(rows[0]) if rows else []
     return make_table(title, columns, [list(row.values()) for row in rows], num_left)
