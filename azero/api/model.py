@@ -1,4 +1,4 @@
-"""A network from Python: what it says of positions, and what a search with it finds."""
+"""A network from Python: its evaluations of positions, and searches with it."""
 
 import contextlib
 import math
@@ -101,22 +101,22 @@ class SearchResult:
 class Model:
     """A network that evaluates, searches and plays: made by `load`.
 
-    It may be called from several threads; one call at a time is worked on.
+    Several threads may call it; their calls run one at a time.
     """
 
     def __init__(self, spec: ThinkerSpec, seed: int = 0) -> None:
-        """Make a model of a player, whose random draws begin with `seed`; networks are read when
-        they are first needed."""
+        """Make a model of a player, whose random draws are seeded with `seed`; networks are read
+        when they are first needed."""
         self._spec, config = resolve(spec)
         self._seed = seed
         self.name = spec.name
         self.config: Config = config
-        """The settings of the run that made it."""
+        """The settings of the run that trained it."""
         self.game: Game = self.config.game.for_matches().build()
-        """The rules that it learned; positions may have another komi, and where the network allows
-        it another board."""
+        """The rules that it was trained on; positions may have another komi and, where the network
+        plays any board, another board."""
         self._thinkers: dict[str, TreePlayer] = {}
-        """By the game and its board."""
+        """By game and board (`describe_board`)."""
         self._lock = threading.RLock()
         self._is_searching = False
 
@@ -125,8 +125,8 @@ class Model:
         return f"<azero.Model {self.name}: {self.game.name} {rows}x{columns}>"
 
     def __reduce__(self) -> "tuple[type[Model], tuple[ThinkerSpec, int], dict[str, str]]":
-        """Return what a copy is made of, here or in another process: it reads its networks again,
-        from the same checkpoint."""
+        """Return what pickle makes a copy of, here or in another process; the copy reads the
+        networks again, from the same checkpoint."""
         return Model, (self._spec, self._seed), {"name": self.name}
 
     @overload
@@ -136,11 +136,11 @@ class Model:
     def evaluate(self, positions: Iterable[Position]) -> list[Evaluation]: ...
 
     def evaluate(self, positions: Position | Iterable[Position]) -> Evaluation | list[Evaluation]:
-        """Return what the network says of a position, or of each of several.
+        """Evaluate a position, or each of several, with the network alone.
 
         Raises:
           ValueError: a position is of a game or board that the network does not know.
-          TypeError: it is no position.
+          TypeError: it is not a position.
         """
         if isinstance(positions, Position):
             return self._evaluate(positions)
@@ -148,7 +148,7 @@ class Model:
 
     def _evaluate(self, position: Position) -> Evaluation:
         with self.held(_game_of(position)) as thinker:
-            return _evaluate(thinker, position)
+            return _evaluation(thinker, position)
 
     def search(
         self,
@@ -157,23 +157,22 @@ class Model:
         seconds: float | None = None,
         on_progress: Callable[[SearchResult], None] | None = None,
     ) -> SearchResult:
-        """Search a position; of one that follows from the last one the tree is kept.
+        """Search a position; the tree is kept if the position follows from the last one searched.
 
         Args:
           position: the position.
-          visits: when to stop; None is the visits of the model's name, else 400, or no limit where
-            `seconds` is given.
-          seconds: when to stop; None for no limit.
-          on_progress: called about once a second with what has been found so far; it may call
-            `evaluate`.
+          visits: visits of the position at which to stop; None is the number in the model's name,
+            else 400, or no limit where `seconds` is given.
+          seconds: seconds after which to stop; None for no limit.
+          on_progress: called about once a second with the result so far; it may call `evaluate`.
 
         Raises:
-          ValueError: the position is of a game or board that the network does not know, a limit is
-            not a positive number, of visits an integer, or `on_progress` calls this.
-          TypeError: it is no position.
+          ValueError: the position is of a game or board that the network does not know, `visits` is
+            not a positive integer, `seconds` not a positive number, or `on_progress` calls this.
+          TypeError: it is not a position.
         """
         limits = self.limits(visits, seconds)
-        if limits.visits == 0:  # a name without a search: its first visit is the network's choice
+        if limits.visits == 0:  # the raw policy: the first visit is the network's choice
             limits = Limits(visits=1)
 
         def report(analysis: Analysis) -> None:
@@ -204,10 +203,10 @@ class Model:
 
     @contextlib.contextmanager
     def held_to_search(self, game: Game) -> Iterator[TreePlayer]:
-        """Internal: do the same for searches, of which one at a time has the tree.
+        """Internal: lend the player of `game` to one thread for a search.
 
         Raises:
-          ValueError: the same thread is searching, which calls this from `on_progress`.
+          ValueError: it is searching already: `on_progress` calls this.
         """
         with self.held(game) as thinker:
             if self._is_searching:
@@ -233,7 +232,7 @@ def load(name: str | Path) -> Model:
 
     Args:
       name: a network that ships ("go9"; `list_models` has the names), the directory of a run or of
-        an exported network, or a player of ours as `azero match` takes it:
+        an exported network, or a player of azero as `azero match` takes it:
         "model:go9?visits=100&search=gumbel".
 
     Raises:
@@ -252,7 +251,7 @@ def _game_of(position: Position) -> Game:
     return position.game
 
 
-def _evaluate(thinker: TreePlayer, position: Position) -> Evaluation:
+def _evaluation(thinker: TreePlayer, position: Position) -> Evaluation:
     policy, value = thinker.evaluate(position)
     legal = [] if position.is_over else np.flatnonzero(position.legal).tolist()
     legal.sort(key=lambda action: -policy[action])

@@ -33,17 +33,18 @@ def run_experiment(
 ) -> Model:
     """Start an experiment, or continue its run, in this process, and return its network.
 
-    The run is the same as that of `azero train`: the same directory continues it, from Python or
-    from the command line, bit for bit. Ctrl-C saves it at the end of the iteration; a second
-    one drops the iteration.
+    The run is the same as that of `azero train`: the same directory continues it bit for bit, from
+    Python or from the command line. Ctrl-C saves it at the end of the iteration; a second one drops
+    the iteration.
 
     Args:
       experiment: "go5", "go9_efficient" ...: `azero train --help` lists them.
       workdir: directory of the run; None is runs/EXPERIMENT.
       config: overlays for a machine or a budget, as --config takes them: "cpu", or a TOML file.
       settings: settings that differ, {"run.iterations": 20, "search.num_simulations": 32}.
-      data: experiments that learn from records: the directory of `azero data import`.
-      from_network: a new run starts with this network.
+      data: for experiments that learn from records: the directory of a data set that
+        `azero data import` made.
+      from_network: the network that a new run starts with.
       on_metrics: called after every iteration with its row of metrics: "iteration", "loss" ...,
         those of metrics.jsonl. What it raises ends the run, which continues from its last
         checkpoint.
@@ -51,7 +52,7 @@ def run_experiment(
 
     Raises:
       ValueError: there is no such experiment, a setting is wrong, or `workdir` is a bucket.
-      TypeError: `settings` is no mapping, or `on_metrics` no function.
+      TypeError: `settings` is not a mapping, or `on_metrics` not a function.
       KeyboardInterrupt: it was stopped; the message says what was saved.
       CheckpointError, StorageError, FloatingPointError, OSError: as `azero train` reports them.
     """
@@ -91,7 +92,7 @@ def _nested(settings: Mapping[str, Any]) -> dict[str, Any]:
 def _stage_maker(
     learns_from: str, experiment: str, data: str | Path | None, from_network: str | Path | None
 ) -> MakeStage[Any]:
-    """Return what makes the stage of an experiment."""
+    """Return the function that makes the stage of an experiment."""
     first = None if from_network is None else Path(from_network)
     if learns_from == "selfplay":
         if data is not None:
