@@ -20,9 +20,8 @@ from azero.match.external import Pairing, play_games
 from azero.match.games import MatchGame
 from azero.match.records import RECORDS, Occasion
 from azero.match.referee import PLAYED_OUT
-from azero.players.external import MakePlayer
 from azero.players.play_style import PlayStyle
-from azero.players.player import Player
+from azero.players.player import MakePlayer, Player
 from azero.players.program import find_program
 from azero.players.program_specs import ProgramSpec, program_maker
 from azero.players.specs import ThinkerSpec, parse_player
@@ -94,15 +93,15 @@ def play(
       komi: Go: points for White; None is that of the first model's run.
       opening: moves by name that begin the game: "E5 C3".
       start: position in FEN or SFEN that it begins with; empty is the game's own.
-      drawn_moves: moves at the start of the game that a model draws in proportion to the search's
-        visits, so that games differ: those of a model from game to game, those of players by name
-        from `seed` to `seed`.
+      drawn_moves: moves at the start of the game that a model samples in proportion to the
+        search's visits, so that games differ: a `Model` samples other moves in every game, a player
+        given by name other moves with every `seed`.
       timeout: seconds that a player may take for a move.
-      seed: of the draws of players by name, and what {seed} in a program's command becomes.
+      seed: seed of players given by name; it replaces {seed} in a program's command.
 
     Raises:
-      ValueError: a player is not understood, plays another game or is not installed, or a move of
-        the opening is not legal; `drawn_moves` or `seed` is below 0, or `timeout` not above 0.
+      ValueError: a player is not understood, plays another game or is not installed; a move of the
+        opening is not legal; `drawn_moves` or `seed` is below 0, or `timeout` not above 0.
     """
     check(drawn_moves >= 0, f"drawn_moves is at least 0, not {drawn_moves}")
     check(seed >= 0, f"seed is at least 0, not {seed}")
@@ -147,15 +146,15 @@ def _rules(model: Model, komi: float | None) -> GameConfig:
 def _hold(
     models: Sequence[Model], game: Game, stack: contextlib.ExitStack
 ) -> dict[int, TreePlayer]:
-    """Return what searches with each model, by the model's id, held until `stack` closes: always in
-    the same order, so that two games never wait for each other's models."""
+    """Return the player of each model, by the model's id, held until `stack` closes. They are taken
+    in the order of the ids, so that two games never wait for each other's models."""
     held = {id(model): model for model in models}
     return {key: stack.enter_context(held[key].held_to_search(game)) for key in sorted(held)}
 
 
 def _styled(style: PlayStyle, limits: Limits, drawn_moves: int) -> PlayStyle:
-    """Return how a network plays one game; one that does not search (visits=0) stays so, and one
-    whose search counts new visits counts them here too."""
+    """Return how a network plays one game. One that does not search (visits=0) keeps its limits;
+    for one whose search counts new visits alone, `limits` count those too."""
     if 0 in (style.limits.visits, style.limits.playouts):
         limits = style.limits
     elif style.limits.playouts is not None:
@@ -186,7 +185,7 @@ def _same(player: Player) -> MakePlayer:
 
 
 def _finished(game: MatchGame, position: Position, names: tuple[str, str]) -> FinishedGame:
-    """Return the finished game in readable form; `position` is its first position."""
+    """Return the finished game with names for its moves; `position` is its first position."""
     moves = []
     board = position.game
     for action in game.actions:

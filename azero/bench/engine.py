@@ -18,10 +18,10 @@ from azero.console.tables import Cell, results_table
 from azero.console.terminal import make_console
 from azero.games.game import Game
 from azero.games.go.settings import GoConfig
+from azero.games.position import Position
 from azero.interop.onnx_file import Backend, OnnxNetwork, write_onnx
 from azero.networks.make import resolve
 from azero.networks.settings import ResNetConfig
-from azero.players.player import Position
 from azero.players.thinking import Limits
 from azero.players.tree_player import TreePlayer
 from azero.search.leaf import SymmetryLeafFn, ignore_symmetry, outside_leaf, symmetry_network_leaf

@@ -15,7 +15,7 @@ from azero.games.go.rule_names import Rules
 from azero.games.go.rules import Go
 from azero.games.go.scoring import status as go_status
 from azero.games.go.settings import LARGEST_SIDE, check_komi
-from azero.players.player import Position
+from azero.games.position import Position
 
 SMALLEST = 2
 """Smallest board that people and programs ask for."""

@@ -9,9 +9,8 @@ import numpy as np
 
 from azero.engines.session import MakeThinker, Session
 from azero.games.game import Game
-from azero.games.position import position_of
+from azero.games.position import Position, position_of
 from azero.players.notation import NOTATIONS, as_unfinished
-from azero.players.player import Position
 from azero.players.uci_go import START
 
 

@@ -11,7 +11,7 @@ from azero.players.thinking import Analysis, MoveInfo, Restriction, ThinkOptions
 
 if TYPE_CHECKING:
     from azero.engines.go_game import GoGame
-    from azero.players.player import Position
+    from azero.games.position import Position
 
 
 class Choice(NamedTuple):

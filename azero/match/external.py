@@ -14,12 +14,12 @@ import jax
 from azero.games.game import Game
 from azero.games.go.rules import Go
 from azero.games.go.scoring.status import judge
-from azero.games.position import position_of
+from azero.games.position import Position, position_of
 from azero.match.games import MatchGame
 from azero.match.referee import PLAYED_OUT, PlayedGame, play_game
 from azero.players.clock import Clock
-from azero.players.external import GtpPlayer, MakePlayer
-from azero.players.player import Player, Position
+from azero.players.gtp_player import GtpPlayer
+from azero.players.player import MakePlayer, Player
 from azero.players.program import ProgramPlayer
 from azero.types import Array, PyTree
 

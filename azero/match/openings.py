@@ -11,6 +11,7 @@ from azero.games.chess import pgn
 from azero.games.chess.text import START as CHESS_START
 from azero.games.game import Game
 from azero.games.go import sgf
+from azero.games.position import Position
 from azero.games.positions import read_positions
 from azero.games.quoting import reason
 from azero.games.shogi import record_files
@@ -18,7 +19,6 @@ from azero.games.shogi.records import ShogiGame
 from azero.games.shogi.sfen import START as SHOGI_START
 from azero.match.external import Pairing
 from azero.match.request import MatchRequest
-from azero.players.player import Position
 from azero.players.thinking import describe_board
 
 MATERIAL = {"p": 1, "n": 3, "b": 3, "r": 5, "q": 9}

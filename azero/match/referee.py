@@ -8,16 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from azero.games.game import Game
-from azero.players.player import (
-    ILLEGAL,
-    RESIGN,
-    Clock,
-    Decision,
-    Move,
-    Player,
-    PlayerError,
-    Position,
-)
+from azero.games.position import Position
+from azero.players.clock import Clock
+from azero.players.player import ILLEGAL, RESIGN, Decision, Move, Player, PlayerError
 
 PLAYED_OUT = "played out"
 """The ending of a game scored by our rules."""
@@ -49,12 +42,6 @@ class PlayedGame:
     """Thinking time of both."""
     num_opening_moves: int = 0
     """Moves of the opening, which the players did not choose."""
-
-    @property
-    def winner(self) -> int | None:
-        """0 for the first mover, 1 for the second, None for a draw."""
-        first, second = self.rewards
-        return None if first == second else int(second > first)
 
 
 def play_game(

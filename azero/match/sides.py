@@ -12,13 +12,13 @@ import numpy as np
 from azero.checkpoint import CheckpointError, export_network, find_checkpoint
 from azero.checkpoint.exported import exported_path
 from azero.games.go.settings import GoConfig
+from azero.games.position import Position
 from azero.games.settings import GameConfig
 from azero.games.shogi.settings import ShogiConfig
 from azero.match.request import MatchRequest
 from azero.players.alphago2016 import ApvSpec
-from azero.players.external import MakePlayer
 from azero.players.play_style import PlayStyle
-from azero.players.player import Position
+from azero.players.player import MakePlayer
 from azero.players.program import find_program
 from azero.players.program_specs import (
     GnuShogiSpec,

@@ -37,14 +37,15 @@ FORM = (
     '"apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800"'
 )
 KINDS = {"policy": "policy2016", "value": "value2016", "rollout": "rollout2016", "tree": "tree2016"}
-"""The network of each part."""
+"""The kind of network of each part."""
 Priors = Literal["network", "tree", "uniform"]
 _VIRTUAL_LOSS = 3
 """n_vl (AG16: 3)."""
 _BATCH = 16
 """Leaves evaluated together (AG16: 40 threads)."""
 _SMALLEST = 2
-"""Leaves rarely come alone; the programs of the 48 planes take long to compile."""
+"""Smallest batch: leaves rarely come alone, and the programs of the 48 planes take long to
+compile."""
 _EXPORTED = "checkpoint"
 """Name of a directory with only a network, which does not identify its run."""
 
@@ -93,7 +94,7 @@ class ApvSpec:
     label: str | None = None
     """Name of the player in results; None is the name of the policy's directory."""
     iterations: tuple[tuple[str, int], ...] = ()
-    """The checkpoint of each part; of parts that are not in it, the newest."""
+    """The checkpoint of each part; the newest of parts that are not named."""
 
     def __post_init__(self) -> None:
         if self.visits is not None and self.visits < 1:
@@ -171,10 +172,10 @@ class _Part(NamedTuple):
 
 
 def parse_apv(text: str) -> ApvSpec | None:
-    """Return the player that `text` names; None if it is not of this form.
+    """Return the player that `text` names; None if it has not this form.
 
     Raises:
-      ValueError: it is, but not understood.
+      ValueError: it has, but is not understood.
     """
     kind, _, rest = text.partition(":")
     name, _, query = rest.partition("?")
@@ -195,8 +196,8 @@ def parse_apv(text: str) -> ApvSpec | None:
 
 
 def _networks_in(directory: Path) -> dict[str, Any]:
-    """Return the networks of an experiment of stages (alphago9), each in a directory of its own; of
-    any other directory the policy alone."""
+    """Return the directories of the networks of an experiment of stages (alphago9); any other
+    directory holds the policy alone."""
     if not (directory / "policy").is_dir():
         return {"policy": directory}
     networks = {part: directory / part for part in KINDS if (directory / part).is_dir()}
@@ -219,7 +220,8 @@ _SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
         for name, field in (("replies", "has_replies"), ("adaptive", "is_adaptive"))
     },
 }
-"""By the key in a player's name: the field of an `ApvSpec`, and what reads its value."""
+"""By the key in a player's name: the field of an `ApvSpec`, and the function that reads its
+value."""
 
 
 def _setting(key: str, value: str) -> dict[str, Any]:
@@ -239,7 +241,7 @@ def _setting(key: str, value: str) -> dict[str, Any]:
 
 def resolve_apv(spec: ApvSpec) -> tuple[ApvSpec, Config]:
     """Return the player with the numbers of its checkpoints filled in, and the settings of the
-    policy network, after a look at those of all others.
+    policy network; those of the others are checked.
 
     Raises:
       CheckpointError: a directory holds no network, or a damaged one, or not that checkpoint.
@@ -359,7 +361,7 @@ def _untrained_rollouts(trained: GameConfig) -> _Part:
 
 
 def make_rollouts(game: Go, params: PyTree, has_replies: bool, seed: int) -> RolloutFn:
-    """Return what plays rollouts by the policy with the parameters `params`.
+    """Return the function that plays rollouts by the policy with the parameters `params`.
 
     Raises:
       ValueError: they are too large, or not numbers.

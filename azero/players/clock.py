@@ -126,7 +126,7 @@ class TimeControl:
         times = (self.seconds_per_move, self.main_time, self.increment, self.period_time)
         for value in (*times, self.periods):
             if value is not None and not 0 <= value < math.inf:
-                raise ValueError(f"times are numbers of seconds from 0 upwards, not {value}")
+                raise ValueError(f"times are finite and at least 0 seconds, not {value}")
         if self.seconds_per_move == 0 or (self.main_time == 0 and self.periods == 0):
             raise ValueError("a clock of 0 seconds leaves no time for a move")
 
@@ -142,7 +142,7 @@ def thinking_seconds(
     lag_seconds: float = LAG_SECONDS,
     own_moves: float | None = None,
 ) -> float | None:
-    """Return how long to think about the next move; None is without limit.
+    """Return the seconds to think about the next move; None is without limit.
 
     The main time is divided over the moves that the player still has on such a board, and at
     least over a sixth as many as there are points. A Japanese period is used at every move, since
@@ -154,7 +154,8 @@ def thinking_seconds(
       num_moves: moves played in the game, of both sides.
       num_points: points (squares) of the board.
       lag_seconds: subtracted from every limit.
-      own_moves: moves over which the main time is divided; None is by the board, as above.
+      own_moves: moves over which the main time is divided; None takes the number from the board, as
+        above.
     """
     limit = clock.limit_seconds
     if limit is None:
@@ -183,8 +184,8 @@ def thinking_seconds(
 
 
 def _with_period(clock: Clock, share: float, lag_seconds: float) -> float:
-    """Return the time for a move with a Japanese period after the main time: at least the period
-    where that costs nothing or little."""
+    """Return the seconds for a move where a Japanese period follows the main time: at least the
+    period where that costs nothing or little."""
     main = clock.main_seconds or 0.0
     if main < clock.period_seconds:
         # Here the period begins in this move: all of it, with what is left of the main time.

@@ -1,4 +1,5 @@
-"""Networks in files of other programs as players."""
+"""Players by name whose network is a file of Leela Zero or ONNX; the search options of all networks
+by name."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +21,8 @@ FORMS = '"leela:FILE?visits=400&search=engine", "onnx:FILE?visits=400&backend=op
 
 
 @dataclass(frozen=True, kw_only=True)
-class Searching:
-    """How a network as a player searches."""
+class SearchOptions:
+    """How a network searches as a player: what its name may say."""
 
     visits: int | None = None
     """Simulations per move; 0 is the raw policy, None the number of the run's matches (in those of
@@ -35,8 +36,8 @@ class Searching:
     """How positions are evaluated (`with_symmetries`); None is as in the run's matches."""
 
     def named(self, *words: str) -> str:
-        """Return `words` and those that describe the search, as the name of a player; with 0 visits
-        there is no search."""
+        """Return the name of a player: `words`, then the options of the search; with 0 visits there
+        is no search."""
         found = [*words, *visit_words(self.visits)]
         found += [] if self.symmetries is None else [f"symmetries {self.symmetries}"]
         if self.visits != 0:
@@ -46,7 +47,7 @@ class Searching:
 
 
 @dataclass(frozen=True)
-class LeelaSpec(Searching):
+class LeelaSpec(SearchOptions):
     """A network of Leela Zero as a player (`azero.interop.leela`)."""
 
     file: Path
@@ -59,20 +60,20 @@ class LeelaSpec(Searching):
 
 @dataclass(frozen=True)
 class OnnxSpec:
-    """An ONNX file of ours as a player, evaluated by ONNX Runtime or OpenVINO
+    """An ONNX file that azero wrote as a player, evaluated by ONNX Runtime or OpenVINO
     (`azero.interop.onnx_file`). It has one search, the engine's."""
 
     file: Path
     visits: int | None = None
     """Visits of a move; None is the player's default."""
     backend: Backend = "onnxruntime"
-    """What evaluates the network."""
+    """The library that evaluates the network."""
 
     @property
     def name(self) -> str:
         """Its name in results."""
         how = [] if self.backend == "onnxruntime" else [self.backend]
-        return Searching(visits=self.visits).named(f"onnx {self.file.stem}", *how)
+        return SearchOptions(visits=self.visits).named(f"onnx {self.file.stem}", *how)
 
 
 def make_game(name: str, config: Config, rules: GameConfig | None) -> Game:

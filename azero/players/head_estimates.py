@@ -1,4 +1,4 @@
-"""Estimates from the auxiliary heads of a network: draws, points and owners
+"""Estimates from the auxiliary heads of a network: draws, score and ownership
 (`azero.players.points`)."""
 
 import functools
@@ -18,7 +18,7 @@ E = TypeVar("E")
 """An estimate: a number, or a tuple of numbers and arrays."""
 
 _BATCH = 16
-"""Positions of a call; one alone has a program of its own."""
+"""Positions evaluated together; a single one has a compiled program of its own."""
 _REMEMBERED = 2_000
 """Positions whose estimates are kept: a search reports on the same ones many times."""
 
@@ -105,8 +105,8 @@ class Estimator(Generic[E]):
 
 
 def draws_estimator(game: Game, heads: Heads) -> Estimator[float] | None:
-    """Return the estimator of the probability of a draw; None where the network has one value, or
-    the game is one of points, whose komi leaves hardly any draws."""
+    """Return the estimator of the probability of a draw; None where the network has a single value
+    output, or the game is scored, where komi leaves hardly any draws."""
     if "outcome" not in heads.names or isinstance(game, Scored):
         return None
 

@@ -13,13 +13,13 @@ import jax.numpy as jnp
 from azero.games.animal_shogi import text as animal_text
 from azero.games.chess import text as chess_text
 from azero.games.minichess import text as minichess_text
+from azero.games.position import Position
 from azero.games.shogi import text as shogi_text
 from azero.games.shogi.sfen import START
-from azero.players.player import Position
 from azero.types import PyTree
 
-MOST_BOARDS = 10_000
-"""Boards that are kept to name the moves of one search."""
+MAX_BOARDS = 10_000
+"""Boards kept to name the moves of one search."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class LineNames:
             return self._first
         if actions not in self._boards:
             board = self._after(actions[:-1]).after(actions[-1])
-            if len(self._boards) >= MOST_BOARDS:
+            if len(self._boards) >= MAX_BOARDS:
                 self._boards.clear()
             self._boards[actions] = board
         return self._boards[actions]
@@ -144,8 +144,8 @@ def _board_after(
     protocol: str, start: tuple[str, ...], names: tuple[str, ...]
 ) -> tuple[MoveNotation, Any]:
     """Return the notation, and the board after the moves `names` from the words of a position. A
-    game is sent again before every move, so its boards are kept; that before the last move is to be
-    asked for first."""
+    game is sent again before every move, so its boards are kept. Ask for them in order:
+    the recursion is as deep as boards are missing."""
     if names:
         notation, board = _board_after(protocol, start, names[:-1])
         return notation, board.after(notation.parse_board_move(board, names[-1]))

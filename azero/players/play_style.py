@@ -42,7 +42,7 @@ def lower_bounds(node: Node, rule: Rule) -> np.ndarray:
 def order_moves(node: Node, rule: Rule, choice: str) -> list[int]:
     """Return the edges of the tried moves, the one to play first.
 
-    Only PUCT has the choice "lcb"; equals are in the order of visits, then of priors.
+    Only PUCT has the choice "lcb"; ties are ordered by visits, then by priors.
     """
     order = rule.order(node)
     if choice == "visits" or not order or not isinstance(rule, Puct):
@@ -61,10 +61,8 @@ def is_most_visited_best(node: Node, rule: Rule) -> bool:
 def describe_moves(
     node: Node, evaluation: Evaluation, rule: Rule, order: Sequence[int]
 ) -> tuple[MoveInfo, ...]:
-    """Return the tree's statistics of the tried moves in `order`.
-
-    `evaluation` has the priors among all legal moves.
-    """
+    """Return the tree's statistics of the tried moves in `order`; `evaluation` has the priors among
+    all legal moves."""
     values, lower = rule.values(node), lower_bounds(node, rule)
     priors = dict(zip(evaluation.actions.tolist(), evaluation.priors.tolist(), strict=True))
     infos = []
@@ -131,7 +129,7 @@ class PlayStyle:
     """With a clock: stop when no other move can catch up with the most visited one."""
 
     def with_visits(self, visits: int, counts_new: bool = False) -> "PlayStyle":
-        """Return this style with another limit of visits; with `counts_new`, of new ones."""
+        """Return this style with another limit of visits; with `counts_new`, of new visits."""
         if counts_new:
             limits = dataclasses.replace(self.limits, visits=None, playouts=visits)
         else:

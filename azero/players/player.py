@@ -1,5 +1,6 @@
 """Host-side players: the Player contract, moves and decisions."""
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from azero.games.position import Position
@@ -7,10 +8,8 @@ from azero.players.clock import Clock
 
 RESIGN = -1
 """The action of a player who resigns."""
-
-
 ILLEGAL = "illegal move"
-"""Begins the reason why a player lost by a move that our rules forbid."""
+"""Begins the reason given where a player loses by a move that our rules forbid."""
 
 
 class PlayerError(Exception):
@@ -57,3 +56,7 @@ class Player(Protocol):
 
     def observe(self, move: Move) -> None:
         """Note a move of the opponent."""
+
+
+MakePlayer = Callable[[int], Player]
+"""Makes the player of the game with a number; a program is started anew for every game."""

@@ -1,4 +1,4 @@
-"""Points and owners as predicted by a network with score and ownership heads."""
+"""The expected score and ownership of a game of Go, from a network with heads for them."""
 
 from typing import Any, NamedTuple
 
@@ -12,8 +12,8 @@ from azero.players.head_estimates import Estimator, Heads
 from azero.types import Array, PyTree
 
 SHARPNESS = 3.0
-"""By which the logits of owners are multiplied for the lead, because networks of self-play expect
-the mistakes of their own games. Chosen on finished games of 9x9, whose score it has to meet
+"""Factor of the ownership's logits in the lead: networks of self-play expect the mistakes of their
+own games. Chosen on finished games of 9x9, whose score it has to meet
 (tests/players/test_points.py)."""
 
 
@@ -25,7 +25,7 @@ class PointsEstimate(NamedTuple):
     stdev: float
     """Standard deviation of the points."""
     ownership: np.ndarray
-    """float32[H * W], 1 is the side to move's."""
+    """float32[H * W] in [-1, 1]: 1 belongs to the side to move."""
 
     def for_opponent(self) -> "PointsEstimate":
         """Return the estimate for the other side."""
@@ -33,8 +33,8 @@ class PointsEstimate(NamedTuple):
 
 
 def points_estimator(game: Game, heads: Heads) -> Estimator[PointsEstimate] | None:
-    """Return the estimator of a network, whose estimates are means over all symmetries of the
-    board, with leads without komi; None where it has no score and ownership heads.
+    """Return the estimator of a network, which averages over all symmetries of the board and gives
+    leads without komi; None where the network has no score and ownership heads.
 
     The lead goes from the mean of the score head to the count of the sharpened owners, in
     proportion to how decided the board is (the mean square of the ownership).

@@ -37,8 +37,8 @@ KEPT_LINES, KEPT_CHARACTERS = 1000, 4096
 hundred."""
 SHOWN_CHARACTERS = 300
 """Characters of a program's line that a message quotes."""
-SHOWN_COMPLAINTS = 3
-"""Last lines of standard error, or of output that is no answer, that an error message quotes."""
+SHOWN_LINES = 3
+"""Last lines of standard error, or of output that is not an answer, that a message quotes."""
 _REPORT = re.compile(r"info (?!string)")
 """A line in which a UCI or USI program reports on its search."""
 QUIT_SECONDS = 2.0
@@ -95,8 +95,8 @@ class ExternalProgram:
         except OSError as error:
             raise ValueError(f"cannot start {words[0]}: {error.strerror}") from error
         self._lines: queue.Queue[bytes | None] = queue.Queue(maxsize=WAITING_LINES)
-        self._complaints: deque[str] = deque(maxlen=20)
-        self._said: deque[str] = deque(maxlen=SHOWN_COMPLAINTS)
+        self._stderr_lines: deque[str] = deque(maxlen=20)
+        self._said: deque[str] = deque(maxlen=SHOWN_LINES)
         """Output that waited to be read when the last line was sent, and since."""
         assert (
             self._process.stdin is not None
@@ -105,17 +105,15 @@ class ExternalProgram:
         )
         os.set_blocking(self._process.stdin.fileno(), False)
         self._readers = [
-            threading.Thread(target=self._read_answers, args=(self._process.stdout,), daemon=True),
-            threading.Thread(
-                target=self._read_complaints, args=(self._process.stderr,), daemon=True
-            ),
+            threading.Thread(target=self._read_stdout, args=(self._process.stdout,), daemon=True),
+            threading.Thread(target=self._read_stderr, args=(self._process.stderr,), daemon=True),
         ]
         for reader in self._readers:
             reader.start()
 
     def send(self, line: str, what: str, seconds: float = SEND_SECONDS) -> None:
-        """Send one line; `what` is its name in messages. Output that waits to be read does not
-        answer it, and is dropped.
+        """Send one line; `what` names it in messages. Output that waits to be read does not answer
+        it, and is dropped.
 
         Raises:
           PlayerError: the program has ended, or does not read the line in time and is killed; the
@@ -140,8 +138,8 @@ class ExternalProgram:
             self.fail(f"crashed before {what!r}")
 
     def next_line(self, what: str, deadline: float) -> str:
-        """Return the next line of its output, without blanks around it; `deadline` is one of
-        `time.monotonic`.
+        """Return the next line of its output without surrounding whitespace; `deadline` is a time
+        of `time.monotonic`.
 
         Raises:
           PlayerError: there was none in time, or the program ended; it is killed.
@@ -190,21 +188,20 @@ class ExternalProgram:
         return list(lines)
 
     def fail(self, what: str) -> NoReturn:
-        """Kill the program and raise PlayerError with its exit status and last complaints: on
-        standard error or, without any, in the place of an answer."""
+        """Kill the program and raise PlayerError with its exit status and last lines: of standard
+        error or, without any, of output that is not an answer."""
         ended = self._process.poll()
         if ended is None and what.startswith("crashed"):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 ended = self._process.wait(QUIT_SECONDS)
         self._kill()
         status = "" if ended is None else f" (exit status {ended})"
-        complaints = list(self._complaints)[-SHOWN_COMPLAINTS:] or self._said
-        last = " / ".join(line[:SHOWN_CHARACTERS] for line in complaints)
-        complaint = f"; it said: {last}" if last else ""
-        raise PlayerError(what + status + complaint)
+        lines = list(self._stderr_lines)[-SHOWN_LINES:] or self._said
+        last = " / ".join(line[:SHOWN_CHARACTERS] for line in lines)
+        raise PlayerError(what + status + (f"; it said: {last}" if last else ""))
 
     def close(self, ask_to_quit: Callable[[], object] | None = None) -> None:
-        """End the program: ask it to quit, by default with the line "quit", and kill it if it does
+        """End the program: ask it to quit, by default by the line "quit", and kill it if it does
         not."""
         if self._process.poll() is None:
             with contextlib.suppress(PlayerError):
@@ -233,17 +230,17 @@ class ExternalProgram:
                     with contextlib.suppress(OSError):
                         stream.close()
 
-    def _read_answers(self, stream: IO[bytes]) -> None:
+    def _read_stdout(self, stream: IO[bytes]) -> None:
         with contextlib.suppress(OSError, ValueError):
             while line := stream.readline(LINE_BYTES):
                 self._lines.put(line)
         self._lines.put(None)
 
-    def _read_complaints(self, stream: IO[bytes]) -> None:
+    def _read_stderr(self, stream: IO[bytes]) -> None:
         with contextlib.suppress(OSError, ValueError):
             while line := stream.readline(LINE_BYTES):
                 if text := line.decode("utf-8", errors="replace").strip():
-                    self._complaints.append(text)
+                    self._stderr_lines.append(text)
 
 
 class Program(Protocol):

@@ -1,4 +1,4 @@
-"""Other programs by name: GTP for Go, UCI for chess, USI or GNU Shogi's own language for shogi."""
+"""Other programs by name: GTP for Go, UCI for chess, USI or GNU Shogi's own commands for shogi."""
 
 import dataclasses
 import re
@@ -10,10 +10,10 @@ from azero.games.go.settings import GoConfig
 from azero.games.settings import GameConfig
 from azero.models.naming import PROTOCOL_GAMES, read_options
 from azero.players.clock import Clock
-from azero.players.external import GtpPlayer, MakePlayer
-from azero.players.external_moves import GnuShogiPlayer, UciPlayer
-from azero.players.player import Player
+from azero.players.gtp_player import GtpPlayer
+from azero.players.player import MakePlayer, Player
 from azero.players.program import find_program
+from azero.players.uci_player import GnuShogiPlayer, UciPlayer
 
 FORMS = (
     '"gtp:PROGRAM ARGUMENTS", "uci:PROGRAM?skill=0&nodes=1000", "usi:PROGRAM?movetime=100" or '
@@ -24,6 +24,7 @@ _NUMBERS = ("skill", "elo", *_LIMITS)
 _SETTINGS = re.compile(rf"\?(?=option\.|(?:{'|'.join(_NUMBERS)})=)")
 _OTHER_SETTINGS = re.compile(r"\?(?=[^?\s]*=[^?]*$)")
 _DEFAULT_GO = "movetime 1000"
+"""The arguments of `go` of a program without limits of its own: a second for each move."""
 _VARIANTS = {"chess": "chess", "gardner": "minichess"}
 """Games by the values of the option UCI_Variant of Fairy-Stockfish."""
 
@@ -49,13 +50,13 @@ class UciSpec:
     game: str
     """Its game: chess with UCI, or the variant that its options name; shogi with USI."""
     options: tuple[tuple[str, str], ...] = ()
-    """For setoption."""
+    """Names and values for setoption."""
     limits: str | None = None
-    """The arguments of `go`; empty is the clock, None the usual second."""
+    """The arguments of `go`; empty sends the clock, None is the default, a second for a move."""
 
     @property
     def go(self) -> str:
-        """What follows `go` at every move; empty is the clock."""
+        """The arguments of `go` at every move; empty sends the clock."""
         return _DEFAULT_GO if self.limits is None else self.limits
 
     @property
@@ -94,10 +95,10 @@ def long_name(spec: ProgramSpec) -> str:
 
 
 def parse_program(text: str) -> ProgramSpec | None:
-    """Return the program that `text` names; None if it is of none of the forms.
+    """Return the program that `text` names; None if it has none of the forms of programs.
 
     Raises:
-      ValueError: it is, but not understood.
+      ValueError: it has one, but is not understood.
     """
     kind, _, rest = text.partition(":")
     if kind not in ("gtp", "gnushogi", *PROTOCOL_GAMES) or not rest.strip(" ?"):
@@ -123,8 +124,9 @@ def parse_program(text: str) -> ProgramSpec | None:
 
 
 def _split_settings(text: str) -> tuple[str, str]:
-    """Return a command line and the settings behind it: from the first question mark on that is
-    before one of ours, else from the last one before any. Both may have question marks in them."""
+    """Return a command line and the settings after it. They begin at the first question mark before
+    a setting of azero, else at the last one before anything of the form NAME=VALUE; both parts may
+    have question marks in them."""
     found = _SETTINGS.search(text) or _OTHER_SETTINGS.search(text)
     return (text[: found.start()], text[found.end() :]) if found else (text, "")
 
@@ -168,8 +170,8 @@ def program_maker(
     clock: Clock | None = None,
     resign_score: int | None = None,
 ) -> MakePlayer:
-    """Return what makes the program's player of a game, which is called `name`; `{seed}` in a GTP
-    program's command becomes `first_seed` plus the game's number.
+    """Return the function that makes the program's player of a game, which is called `name`;
+    `{seed}` in a GTP program's command becomes `first_seed` plus the game's number.
 
     `clock` is each player's at the start of a game, and `resign_score` as in `UciPlayer`.
 

@@ -26,11 +26,11 @@ from azero.search.single.selection import IN_ONE_TREE, Gumbel, rule_of
 from azero.settings import Config
 
 Constants = tuple[tuple[str, float], ...]
-"""Names and values of settings that differ from the search's own."""
+"""Names and values of settings that replace the search's own."""
 TREE_CONSTANTS = ("batch", "virtual_loss")
 """Settings of the tree of ENGINE (`TreeSettings`) that a player's name may give."""
 TIME_CONSTANTS = ("own_moves", "lag_seconds")
-"""Likewise for a player's use of its clock (`azero.players.play_style.PlayStyle`)."""
+"""Settings of a player's use of its clock (`azero.players.play_style.PlayStyle`), likewise."""
 ENGINE: Search = "engine"
 TRAINED: Search = "trained"
 SEARCHES: tuple[str, ...] = get_args(Search)
@@ -58,8 +58,8 @@ def match_leaf(config: Config, game: Game, network: Network) -> LeafFn:
 
 
 def with_eyes_last(config: Config, game: Game, leaf: AnyLeafFn) -> AnyLeafFn:
-    """Return `leaf` with own eyes as its last resort where the settings want sensible moves or the
-    network is one of 2016, which passes only where no other move is left."""
+    """Return `leaf` with own eyes as its last resort where the settings ask for sensible moves, or
+    for a network of AlphaGo 2016, which passes only where no other move is left."""
     if not isinstance(game, Go) or not (
         config.evaluation.sensible_moves or isinstance(config.network, Policy2016Config)
     ):
@@ -73,7 +73,7 @@ def eyes_last_leaf(game: Go, leaf: AnyLeafFn) -> AnyLeafFn:
 
 
 def rule_name(config: SearchConfig) -> str:
-    """Return the name of a run's own search in results: its rule's, if it is one of a paper."""
+    """Return the name of a run's own search in results: that of its rule, if a paper has it."""
     if not isinstance(config, PuctConfig) or config.MAKER not in IN_ONE_TREE:
         return config.name
     is_published = config.first_play == "form" and config.variance_scale == 0.0
@@ -81,8 +81,8 @@ def rule_name(config: SearchConfig) -> str:
 
 
 def constants_of(kind: type[SearchConfig]) -> dict[str, type]:
-    """Return the settings of a search that a player's name may give, each with its type: its own
-    that are numbers, without those of noise."""
+    """Return the settings of a search that a player's name may give, each with its type: the
+    numbers among its own settings, except those of noise."""
     hints = typing.get_type_hints(kind)
     others = {*kind.WITHOUT_NOISE, *(field.name for field in dataclasses.fields(SearchConfig))}
     return {
@@ -138,12 +138,12 @@ def search_settings(config: Config, search: str, constants: Constants = ()) -> S
 
 
 def tree_constants(constants: Constants) -> dict[str, Any]:
-    """Return those of the tree of ENGINE, as arguments of `TreeSettings`."""
+    """Return the constants of the tree of ENGINE, as arguments of `TreeSettings`."""
     return {name: int(value) for name, value in constants if name in TREE_CONSTANTS}
 
 
 def time_constants(constants: Constants) -> dict[str, Any]:
-    """Return those of the use of a clock, as arguments of `PlayStyle`."""
+    """Return the constants of the use of a clock, as arguments of `PlayStyle`."""
     return {name: value for name, value in constants if name in TIME_CONSTANTS}
 
 
@@ -184,8 +184,8 @@ def _has_effect(settings: SearchConfig, name: str, given: Iterable[str]) -> bool
 def tree_settings(
     config: Config, search: str, num_actions: int, constants: Constants = ()
 ) -> TreeSettings:
-    """Return the settings of one tree for `search`: those of the engine, or such that it searches
-    as batched games do, with `constants` in place of theirs.
+    """Return the settings of one tree for `search`, with `constants` in place of theirs: those of
+    the engine, or those with which one tree searches as batched games do.
 
     Raises:
       ValueError: the search is for batched games alone, or has no such constant.
@@ -225,7 +225,7 @@ def with_symmetries(config: Config, symmetries: Symmetries | None) -> Config:
 
 
 def symmetry_of(config: Config) -> Symmetries:
-    """Return the symmetries of a player with one tree: those of the run's matches."""
+    """Return the symmetries under which the run's matches evaluate positions."""
     if config.evaluation.average_symmetries:
         return "average"
     return "random" if config.search.random_symmetry else "none"

@@ -30,7 +30,7 @@ from azero.players.alphago2016 import FORM as APV_FORM
 from azero.players.alphago2016 import ApvSpec, load_apv, parse_apv, resolve_apv
 from azero.players.clock import NO_CLOCK, TimeControl
 from azero.players.file_specs import FORMS as FILE_FORMS
-from azero.players.file_specs import LeelaSpec, OnnxSpec, Searching, load_onnx, make_game
+from azero.players.file_specs import LeelaSpec, OnnxSpec, SearchOptions, load_onnx, make_game
 from azero.players.head_estimates import network_heads
 from azero.players.play_style import PlayStyle
 from azero.players.program_specs import FORMS as PROGRAM_FORMS
@@ -69,7 +69,7 @@ FORMS = (
 
 
 @dataclass(frozen=True)
-class CheckpointSpec(Searching):
+class CheckpointSpec(SearchOptions):
     """A checkpoint as a player."""
 
     workdir: Path
@@ -84,7 +84,7 @@ class CheckpointSpec(Searching):
 
 
 @dataclass(frozen=True)
-class RandomNetSpec(Searching):
+class RandomNetSpec(SearchOptions):
     """The network of an experiment before it has learned anything, as a player: for testing
     programs."""
 
@@ -160,13 +160,13 @@ def parse_player(text: str) -> ThinkerSpec | ProgramSpec:
         return apv
     named = parse_network_name(text)
     if named is None:
-        raise ValueError(f"{text!r} is not a player: {_known(text)}; a player is also {FORMS}")
+        raise ValueError(f"{text!r} is not a player: {_problem(text)}; a player is also {FORMS}")
     kind = _KINDS[named.kind]
     return kind.spec(kind.place(named.name), **_options(text, named))
 
 
 def parse_thinker(text: str) -> ThinkerSpec:
-    """Return the player of ours that `text` names.
+    """Return the player of azero's own that `text` names.
 
     Raises:
       ValueError: it is not understood, or it is another program.
@@ -178,7 +178,7 @@ def parse_thinker(text: str) -> ThinkerSpec:
 
 
 class _Kind(NamedTuple):
-    """The options that the name of a network may have."""
+    """The options that the name of a network may have, by the kind of the name."""
 
     spec: Callable[..., ThinkerSpec]
     """Makes the player of a location and the options."""
@@ -208,8 +208,8 @@ _KINDS = {
 """By the kind of the network's name."""
 
 
-def _known(text: str) -> str:
-    """Return why a text names no network."""
+def _problem(text: str) -> str:
+    """Return why a text does not name a network."""
     if ":" in text:
         return "it is of none of the forms"
     return describe_unknown(text.partition("?")[0])
@@ -232,10 +232,10 @@ def _options(text: str, named: NetworkName) -> dict[str, Any]:
         else:
             known = [f"{number}=NUMBER" for number in numbers] or ["no options"]
             known += [f"{word}={'|'.join(allowed)}" for word, allowed in words.items()]
-            known += [f"search={'|'.join(SEARCHES)}", "settings of it"] if has_search else []
+            known += [f"search={'|'.join(SEARCHES)}", "its search's settings"] if has_search else []
             raise ValueError(
                 f"{name}={value} in {text!r} is not understood; a {named.kind} takes "
-                f"{' and '.join(known)}"
+                f"{', '.join(known)}"
             )
     return options | ({"constants": tuple(sorted(constants.items()))} if constants else {})
 

@@ -15,7 +15,7 @@ from azero.players.clock import Clock, thinking_seconds
 
 if TYPE_CHECKING:
     from azero.games.game import Game
-    from azero.players.player import Position
+    from azero.games.position import Position
     from azero.players.points import PointsEstimate
 _LARGEST_CP = 30_000
 """Centipawns of a certain win in shogi (dlshogi, UctSearch.cpp)."""
@@ -132,8 +132,8 @@ class Analysis:
     """Length of the longest of them."""
 
     def ending_with(self, action: int, value: float) -> Analysis:
-        """Return the analysis with a move that ends the game at `value` as the best one, tried or
-        not, unless another promises more or nothing was searched."""
+        """Return the analysis with a move that ends the game at `value` as the best move, tried or
+        not, unless another move has a higher value or nothing was searched."""
         if not self.moves or value < self.moves[0].value:
             return self
         visits = next((move.visits for move in self.moves if move.action == action), 0)
@@ -153,9 +153,9 @@ class ThinkOptions:
     """Called about every `progress_seconds`, and at the end."""
     progress_seconds: float = 1.0
     restriction: Restriction | None = None
-    """The moves that are left out; None is nothing. A position below the root without a legal move
-    that is left is not searched further and has the network's value, as in KataGo. The statistics
-    of a deep one are not kept in the tree."""
+    """The moves that are left out; None leaves out none. A position below the root that has no
+    legal move left is not searched further and has the network's value, as in KataGo. The search
+    has a tree of its own, which is not kept."""
 
 
 def empty_analysis(position: Position, value: float = 0.0, seconds: float = 0.0) -> Analysis:
@@ -183,7 +183,7 @@ def can_play(known: Game, game: Game, on_any_board: bool = False) -> bool:
 
 
 def _kind(game: Game) -> str:
-    """Return the name of a game, with that of its environment where it is one of Pgx."""
+    """Return the name of a game, with the environment's where Pgx has it."""
     return f"{game.name} {getattr(game, 'id', '')}".strip()
 
 

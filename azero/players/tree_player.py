@@ -13,10 +13,11 @@ import numpy as np
 from azero.console.standard_output import say
 from azero.games.game import Game, VariablePlanes
 from azero.games.go.rules import Go
+from azero.games.position import Position
 from azero.players.clock import Clock
 from azero.players.head_estimates import Heads, draws_estimator
 from azero.players.play_style import PlayStyle, describe_moves, is_most_visited_best, order_moves
-from azero.players.player import RESIGN, Decision, Move, Position
+from azero.players.player import RESIGN, Decision, Move
 from azero.players.points import PointsEstimate, points_estimator
 from azero.players.thinking import (
     Analysis,
@@ -55,7 +56,7 @@ class TreePlayer:
           settings: of the search.
           style: how moves are chosen.
           name: the name of this player in reports.
-          seed: of sampled moves; the draws continue from game to game.
+          seed: of sampled moves; the random numbers continue from game to game.
           heads: those of the network, which estimate scores, owners and draws; None without any.
         """
         self.name = name
@@ -72,8 +73,8 @@ class TreePlayer:
         self._bad_moves = 0
 
     def another(self) -> "TreePlayer":
-        """Return a player with a tree of its own that uses the same programs; of the two only one
-        may think at a time."""
+        """Return a player with a tree of its own that shares the compiled programs; only one of the
+        two may think at a time."""
         other = copy.copy(self)
         other._use(self.game)
         other._random = np.random.default_rng(self._random.integers(1 << 32))
@@ -104,10 +105,8 @@ class TreePlayer:
             pass
 
     def warm_up_in_steps(self, position: Position) -> Iterator[None]:
-        """Do the same in steps: after the first one it can think, with fewer leaves at a time.
-
-        Another thread may take the other steps meanwhile.
-        """
+        """Do the same in steps: after the first one the player can think, with fewer leaves at a
+        time, while another thread takes the other steps."""
         self._adopt(position.game)
         rules, action = self._rules, int(np.argmax(position.legal))
         packed, self._width = rules.pack(position.state), 1
@@ -132,14 +131,14 @@ class TreePlayer:
         self._adopt(position.game)
         style = self.style
         limits = style.limits.under(clock, position, style.lag_seconds, style.own_moves)
-        is_timed = limits is not self.style.limits and limits.seconds is not None
+        stops_early = style.stop_early and limits is not style.limits  # the clock's time
         began = time.perf_counter()
 
         def is_decided() -> bool:
-            return is_timed and self.style.stop_early and self._is_decided(began, limits, position)
+            return stops_early and self._is_decided(began, limits, position)
 
         analysis = self.think(position, limits, ThinkOptions(should_stop=is_decided))
-        if self._gives_up(analysis):
+        if self._wants_to_resign(analysis):
             return Decision(RESIGN, analysis.value)
         action = self._pick(analysis, len(position.actions))
         line = next((move.line for move in analysis.moves if move.action == action), (action,))
@@ -293,8 +292,8 @@ class TreePlayer:
     def _place_apart(
         self, position: Position, left: np.ndarray, restriction: Restriction
     ) -> tuple[ParallelTree, Node, Node]:
-        """Do the same in a tree for this search alone: visits of moves that had no rivals, or too
-        few, would decide later searches.
+        """Do the same in a tree for this search alone: the visits of moves with few competitors, or
+        none, would decide later searches.
 
         Where the root's policy gives nothing to any move that is left, it begins with those alone.
         """
@@ -407,14 +406,14 @@ class TreePlayer:
             deepest=tree.deepest,
         )
 
-    def _gives_up(self, analysis: Analysis) -> bool:
+    def _wants_to_resign(self, analysis: Analysis) -> bool:
         """Count own moves in a row below the threshold, and return whether they are enough."""
         threshold = self.style.resign_threshold
         if threshold is None:
             return False
         moves = analysis.moves if self.style.resigns_by_all else analysis.moves[:1]
-        hope = max([analysis.value, *(move.value for move in moves)])
-        self._bad_moves = self._bad_moves + 1 if hope < threshold else 0
+        best = max([analysis.value, *(move.value for move in moves)])
+        self._bad_moves = self._bad_moves + 1 if best < threshold else 0
         return self._bad_moves >= self.style.resign_moves
 
     def _ending_pass(
@@ -453,11 +452,12 @@ class TreePlayer:
         return int(self._random.choice(moves, p=shares / shares.sum()))
 
     def _is_decided(self, began: float, limits: Limits, position: Position) -> bool:
-        """Return whether the most visited move stays so, at this speed, until the time is over."""
+        """Return whether, at this speed, no other move can catch up with the most visited one in
+        the time that is left."""
         root, elapsed = self._searched, time.perf_counter() - began
         seconds = limits.seconds or 0.0
-        is_drawn = len(position.actions) < self.style.temperature_moves
-        if is_drawn or elapsed < 0.1 * seconds:
+        is_sampled = len(position.actions) < self.style.temperature_moves
+        if is_sampled or elapsed < 0.1 * seconds:
             return False
         if position.legal.sum() == 1:
             return True

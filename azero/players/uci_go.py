@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from azero.players.clock import Clock, thinking_seconds
 
 if TYPE_CHECKING:
-    from azero.players.player import Position
+    from azero.games.position import Position
 
 START = "startpos"
 """The usual first position, in `position`."""

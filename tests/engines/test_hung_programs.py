@@ -14,10 +14,10 @@ import pytest
 from azero.engines.lines import LineReader, LineWriter
 from azero.games.table import make
 from azero.players import program
-from azero.players.external import GtpProgram
-from azero.players.external_moves import UciPlayer
+from azero.players.gtp_player import GtpProgram
 from azero.players.player import PlayerError
 from azero.players.program import ExternalProgram
+from azero.players.uci_player import UciPlayer
 
 
 @pytest.fixture(autouse=True)

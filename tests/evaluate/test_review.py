@@ -22,8 +22,8 @@ from azero.evaluate.review import Review, review_game, review_rows
 from azero.games.go.rules import Go
 from azero.games.go.settings import GoConfig
 from azero.games.go.sgf import GameRecord, parse_games
+from azero.games.position import Position
 from azero.networks.settings import PooledConfig
-from azero.players.player import Position
 from azero.players.points import PointsEstimate
 from azero.players.thinking import Analysis, Limits, MoveInfo
 from azero.report.review_page import write_review

@@ -18,9 +18,9 @@ from azero.evaluate.annotated import annotated_record
 from azero.evaluate.recorded import Record, recorded_game
 from azero.evaluate.review import Review, review_game, review_rows
 from azero.games.chess import pgn
+from azero.games.position import Position
 from azero.games.shogi import csa, kif
 from azero.games.table import make
-from azero.players.player import Position
 from azero.players.points import PointsEstimate
 from azero.players.thinking import Analysis, Limits, MoveInfo
 from azero.report.review_page import write_review

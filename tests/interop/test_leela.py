@@ -20,10 +20,10 @@ from azero.checkpoint.exported import write_exported
 from azero.games.go.rules import Go
 from azero.games.go.settings import GoConfig
 from azero.games.go.sgf import read_games
+from azero.games.position import Position
 from azero.interop.leela import read_leela, read_leela_settings, write_leela
 from azero.interop.leela_file import Layout, read_layout, write_numbers
 from azero.networks.settings import ConvolutionalConfig, PooledConfig, ResNetConfig
-from azero.players.player import Position
 from azero.players.specs import LeelaSpec, load_player, load_thinker, parse_player, resolve
 from azero.players.thinking import Limits
 from azero.settings import Config
@@ -253,7 +253,7 @@ def test_a_checkpoint_plays_in_leelaz(tmp_path: Path) -> None:
 FORTY_BLOCKS = """
 import sys
 from pathlib import Path
-from azero.players.player import Position
+from azero.games.position import Position
 from azero.players.specs import LeelaSpec, load_thinker
 from azero.players.thinking import Limits
 player = load_thinker(LeelaSpec(Path(sys.argv[1])))

@@ -13,6 +13,7 @@ from untrained import shaken_variables
 from azero.checkpoint import load_variables
 from azero.checkpoint.exported import write_exported
 from azero.experiment import load
+from azero.games.position import Position
 from azero.games.settings import GameConfig
 from azero.interop.onnx_file import OnnxNetwork, write_onnx
 from azero.networks.settings import (
@@ -22,7 +23,6 @@ from azero.networks.settings import (
     ResNetConfig,
 )
 from azero.players.file_specs import OnnxSpec
-from azero.players.player import Position
 from azero.players.specs import CheckpointSpec, load_thinker, parse_player, resolve
 from azero.players.thinking import Limits
 from azero.settings import Config
@@ -197,7 +197,7 @@ def test_a_file_is_a_player(tmp_path: Path) -> None:
         load_thinker(spec, config.game.replace(size=(9,)))
     with pytest.raises(ValueError, match="knows go on 5x5 and cannot play tictactoe on 3x3"):
         load_thinker(spec, load("tictactoe").config.game)
-    with pytest.raises(ValueError, match=r"takes visits=NUMBER and backend=onnxruntime\|openvino"):
+    with pytest.raises(ValueError, match=r"takes visits=NUMBER, backend=onnxruntime\|openvino"):
         parse_player(f"onnx:{file}?search=engine")
 
 

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from azero.games.chess import pgn
+from azero.games.position import Position
 from azero.games.shogi import csa, record_files
 from azero.games.table import make
 from azero.match.directory import read_match_games
@@ -21,7 +22,7 @@ from azero.match.records import RECORDS, Occasion, csa_ending, match_csa, match_
 from azero.match.request import MatchRequest
 from azero.match.score import MatchResult, Tally
 from azero.match.sides import describe_rules, match_rules, read_sides
-from azero.players.player import Decision, Position
+from azero.players.player import Decision
 from azero.players.program_specs import GnuShogiSpec, UciSpec, parse_program
 from azero.players.specs import RandomNetSpec, parse_player
 from azero.report.ratings import rate

@@ -25,6 +25,7 @@ from azero.data.directory_lock import LOCK, hold
 from azero.data.rows import RowFile, read_rows
 from azero.experiment import load
 from azero.games.go.sgf import read_games
+from azero.games.position import Position
 from azero.games.table import make
 from azero.match import batched, compiled, matches
 from azero.match.arena import evaluation_row, pair_results
@@ -45,7 +46,6 @@ from azero.match.results import read_results, with_clear_names
 from azero.match.score import MatchResult, Tally
 from azero.match.sides import match_rules, player_maker, read_sides, restore_side
 from azero.players.clock import Clock, TimeControl
-from azero.players.player import Position
 from azero.players.specs import CheckpointSpec, RandomNetSpec
 from azero.report.ratings import rate
 from azero.search.single.selection import ENGINE

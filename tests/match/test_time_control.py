@@ -16,9 +16,9 @@ from azero.match.records import Occasion, csa_ending, match_csa, match_pgn, matc
 from azero.match.referee import play_game
 from azero.match.request import MatchRequest
 from azero.players.clock import Clock, TimeControl
-from azero.players.external import _time_left, _time_settings
-from azero.players.external_moves import UciPlayer, _clock_words
+from azero.players.gtp_player import _time_left, _time_settings
 from azero.players.player import RESIGN, Decision
+from azero.players.uci_player import UciPlayer, _clock_words
 
 SCRIPT = str(Path(__file__).parents[1] / "players" / "scripted_uci.py")
 TICTACTOE, CHESS = make("tictactoe"), make("chess")

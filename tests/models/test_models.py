@@ -32,6 +32,7 @@ from azero.data.run_files import EXPORTED
 from azero.engines.serve import chosen_player
 from azero.engines.source import DEFAULTS, Source
 from azero.experiment import load as load_experiment
+from azero.games.position import Position
 from azero.match.directory import read_match
 from azero.match.request import MatchRequest
 from azero.match.sides import match_rules, read_sides
@@ -45,7 +46,6 @@ from azero.models.naming import (
 )
 from azero.models.registry import CARD, NETWORKS, find_network, list_names, read_network
 from azero.players.clock import TimeControl
-from azero.players.player import Position
 from azero.players.specs import CheckpointSpec, load_thinker, parse_player
 from azero.players.thinking import Limits
 from azero.train.arguments import parse_arguments

@@ -14,13 +14,13 @@ from azero.checkpoint.exported import write_exported
 from azero.checkpoint.record import CheckpointError
 from azero.engines.serve import Source
 from azero.games.go.settings import GoConfig
+from azero.games.position import Position
 from azero.games.table import make
 from azero.match.matches import play_match
 from azero.match.request import MatchRequest
 from azero.match.sides import read_sides, restore_side, with_checkpoint
 from azero.networks.settings import ResNetConfig
 from azero.players.alphago2016 import ApvSpec, load_apv, resolve_apv
-from azero.players.player import Position
 from azero.players.specs import parse_player, resolve
 from azero.players.thinking import Limits
 from azero.search.single.mixed import MixSettings

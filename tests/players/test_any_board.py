@@ -12,11 +12,11 @@ from untrained import draw_variables
 from azero.checkpoint.exported import write_exported
 from azero.experiment import load
 from azero.games.go.settings import GoConfig
+from azero.games.position import Position
 from azero.games.table import make
 from azero.match.matches import play_match
 from azero.match.request import MatchRequest
 from azero.networks.settings import PooledConfig, ResNetConfig
-from azero.players.player import Position
 from azero.players.points import PointsEstimate
 from azero.players.specs import load_thinker, parse_player
 from azero.players.thinking import Limits

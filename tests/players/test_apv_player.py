@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from azero.games.go.rules import Go
+from azero.games.position import Position
 from azero.games.table import make
 from azero.players.alphago2016 import make_rollouts
 from azero.players.clock import Clock
 from azero.players.play_style import ALPHAGO2016
-from azero.players.player import RESIGN, Position
+from azero.players.player import RESIGN
 from azero.players.thinking import Limits, Restriction, ThinkOptions
 from azero.players.tree_player import TreePlayer
 from azero.search.leaf import symmetry_network_leaf

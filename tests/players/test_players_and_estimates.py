@@ -18,11 +18,11 @@ from azero.cores import DEVICES_VARIABLE, num_cpu_devices
 from azero.engines.serve import Source
 from azero.experiment import load
 from azero.games.go.settings import GoConfig
+from azero.games.position import Position
 from azero.games.table import make
 from azero.games.tictactoe.settings import TicTacToeConfig
 from azero.networks.network import Inputs
 from azero.players.clock import Clock
-from azero.players.player import Position
 from azero.players.program_specs import GtpSpec
 from azero.players.searches import rule_name, symmetry_of, tree_settings
 from azero.players.specs import (
@@ -195,7 +195,7 @@ def test_networks_that_have_learned_nothing_are_players():
         "go9", seed=3, visits=64
     )
     assert parse_player("random-net:go9").name == "random go9"
-    with pytest.raises(ValueError, match="takes visits=NUMBER and seed=NUMBER"):
+    with pytest.raises(ValueError, match="takes visits=NUMBER, seed=NUMBER"):
         parse_player("random-net:go9?iteration=3")
     with pytest.raises(ValueError, match="unknown experiment 'go99'"):
         load_thinker(RandomNetSpec("go99"))

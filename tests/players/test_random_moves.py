@@ -11,6 +11,7 @@ from rich.console import Console
 from azero.checkpoint.exported import write_exported
 from azero.experiment import load
 from azero.games.batching import repeat_state
+from azero.games.position import Position
 from azero.interop.settings import PgxConfig
 from azero.match.directory import read_match, read_match_games
 from azero.match.matches import play_match
@@ -19,7 +20,6 @@ from azero.match.request import MatchRequest
 from azero.match.sides import plays_at_once, read_sides
 from azero.models.naming import normalise_name
 from azero.players.clock import Clock
-from azero.players.player import Position
 from azero.players.random_moves import make_random_moves
 from azero.players.specs import load_thinker, parse_player, resolve
 

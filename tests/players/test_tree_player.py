@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 from search_player import SearchPlayer
 
+from azero.games.position import Position
 from azero.games.table import make
 from azero.match.referee import PLAYED_OUT, play_game
 from azero.mesh import make_mesh
 from azero.players.clock import Clock
 from azero.players.play_style import PlayStyle
-from azero.players.player import RESIGN, Position
+from azero.players.player import RESIGN
 from azero.players.thinking import Analysis, Limits, Restriction, ThinkOptions
 from azero.players.tree_player import TreePlayer
 from azero.search.batched.policy import make_policy

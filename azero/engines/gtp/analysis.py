@@ -27,7 +27,7 @@ from azero.engines.moves import choose_move, unvisited_moves
 from azero.players.thinking import Analysis, Limits, MoveInfo, Restriction, ThinkOptions, win_rate
 
 if TYPE_CHECKING:
-    from azero.players.player import Position
+    from azero.games.position import Position
     from azero.players.points import PointsEstimate
 
 _FLAGS = {

@@ -25,7 +25,7 @@ from azero.players.thinking import Restriction
 
 if TYPE_CHECKING:
     from azero.engines.go_game import GoGame
-    from azero.players.player import Position
+    from azero.games.position import Position
 
 PERSPECTIVES = ("BLACK", "WHITE", "SIDETOMOVE")
 _NOT_HERE = (

@@ -19,7 +19,7 @@ from azero.players.thinking import Analysis, MoveInfo, win_rate
 if TYPE_CHECKING:
     from azero.engines.go_game import GoGame
     from azero.games.go.rules import Go
-    from azero.players.player import Position
+    from azero.games.position import Position
     from azero.players.points import PointsEstimate
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from azero.console.terminal import make_console
 from azero.engines.session import Session
 from azero.engines.terminal.terminal import Terminal
-from azero.players.player import Position
+from azero.games.position import Position
 from azero.players.thinking import Limits
 
 CLICKABLE = ("go", "tictactoe")

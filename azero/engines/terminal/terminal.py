@@ -21,8 +21,8 @@ from azero.games.go.scoring.status import judge
 from azero.games.go.sgf import GameRecord
 from azero.games.go.sgf_write import format_game, format_result, rules_name
 from azero.games.go.text import column_name, format_points
+from azero.games.position import Position
 from azero.games.table import side_names
-from azero.players.player import Position
 from azero.players.thinking import Analysis, Limits, ThinkOptions, win_rate
 
 HELP = """  undo         take back your last move and the answer to it

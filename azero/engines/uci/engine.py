@@ -29,7 +29,7 @@ from azero.players.uci_go import START, GoRequest, parse_go
 
 if TYPE_CHECKING:
     from azero.engines.move_game import MoveGame
-    from azero.players.player import Position
+    from azero.games.position import Position
 
 LONGEST_LINE = 1 << 20
 """Bytes of a line; a game of 10,000 moves takes 50,000."""

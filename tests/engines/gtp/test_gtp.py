@@ -24,7 +24,7 @@ from azero.engines.gtp.engine import GtpEngine, serve
 from azero.engines.limits import Settings
 from azero.games.go import setup
 from azero.games.go.text import format_vertex, parse_vertex
-from azero.players.external import GtpProgram
+from azero.players.gtp_player import GtpProgram
 from azero.players.points import PointsEstimate
 
 HERE = Path(__file__).parent

@@ -16,9 +16,9 @@ from azero.engines.terminal.terminal import Terminal, draw_board
 from azero.games.go.settings import GoConfig
 from azero.games.go.sgf import parse_games
 from azero.games.minichess.settings import MinichessConfig
+from azero.games.position import Position
 from azero.games.table import make
 from azero.games.tictactoe.rules import TicTacToe
-from azero.players.player import Position
 from azero.players.thinking import Limits, ThinkOptions
 
 GO = {"size": 5, "komi": 6.5}

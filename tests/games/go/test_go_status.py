@@ -13,7 +13,7 @@ from needs import require_program
 from azero.games.go.scoring.life import pass_alive
 from azero.games.go.scoring.status import _divide_large_regions, area_of, judge
 from azero.games.go.text import format_vertex
-from azero.players.external import GtpProgram
+from azero.players.gtp_player import GtpProgram
 
 
 class Drawn(NamedTuple):

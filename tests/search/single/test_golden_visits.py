@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from azero.games.position import Position
 from azero.games.table import make
 from azero.mesh import make_mesh
 from azero.players.play_style import PlayStyle
-from azero.players.player import Position
 from azero.players.thinking import Analysis, Limits
 from azero.players.tree_player import TreePlayer
 from azero.search.leaf import ignore_symmetry

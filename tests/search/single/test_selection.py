@@ -13,9 +13,9 @@ import pytest
 from search_toys import random_leaf, search_program
 from tree_toys import ShownTree
 
+from azero.games.position import Position
 from azero.mesh import make_mesh
 from azero.players.play_style import PlayStyle
-from azero.players.player import Position
 from azero.players.thinking import Limits, ThinkOptions
 from azero.players.tree_player import TreePlayer
 from azero.search.leaf import ignore_symmetry

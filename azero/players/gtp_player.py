@@ -4,17 +4,10 @@ import contextlib
 import time
 from collections.abc import Callable, Sequence
 
+from azero.games.position import Position
 from azero.games.quoting import shorten
-from azero.players.player import (
-    ILLEGAL,
-    RESIGN,
-    Clock,
-    Decision,
-    Move,
-    Player,
-    PlayerError,
-    Position,
-)
+from azero.players.clock import Clock
+from azero.players.player import ILLEGAL, RESIGN, Decision, Move, PlayerError
 from azero.players.program import ANSWER_CHARACTERS, QUIT_SECONDS, ExternalProgram, ProgramPlayer
 
 
@@ -22,7 +15,7 @@ class GtpProgram:
     """A program that speaks the Go Text Protocol, version 2.
 
     Every command carries a number, and only the answer with this number counts: anything else the
-      program prints is ignored.
+    program prints is ignored.
     """
 
     def __init__(self, command: Sequence[str], timeout: float = 60.0) -> None:
@@ -209,7 +202,3 @@ def _exact(seconds: float) -> str:
 
 def _colour(to_play: int) -> str:
     return "white" if to_play else "black"
-
-
-MakePlayer = Callable[[int], Player]
-"""Makes the player of a game with the given number; a program is restarted for every game."""

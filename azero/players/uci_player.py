@@ -1,19 +1,18 @@
-"""Programs that speak UCI, USI or GNU Shogi's own language, as players of chess and shogi."""
+"""Programs that speak UCI, USI or GNU Shogi's own commands, as players of chess and shogi."""
 
 import re
 from collections.abc import Sequence
 
 from azero.games.game import Game
-from azero.players.clock import LAG_SECONDS, thinking_seconds
+from azero.games.position import Position
+from azero.players.clock import LAG_SECONDS, Clock, thinking_seconds
 from azero.players.notation import NOTATIONS
-from azero.players.player import ILLEGAL, RESIGN, Clock, Decision, Move, PlayerError, Position
+from azero.players.player import ILLEGAL, RESIGN, Decision, Move, PlayerError
 from azero.players.program import ExternalProgram, ProgramPlayer
 from azero.players.uci_go import OWN_MOVES, START
 
 _NO_MOVE = ("(none)", "none", "0000", "null")
 """Answers of programs that have no legal move."""
-
-
 RESIGN_MOVES = 10
 """Moves in a row for `UciPlayer`'s resign_score (AZ, methods: -900 centipawns for ten moves)."""
 _OPTION = re.compile(r"option name (.+?) type (check|spin|combo|button|string)\b(.*)")
@@ -27,8 +26,8 @@ _LESSER = re.compile(r"\bmultipv (?!1\b)")
 
 
 def _clock_words(clock: Clock, to_play: int, protocol: str) -> str:
-    """Return what follows `go` for the clock of the side to move; an unknown time of the opponent
-    is taken as its own. A fixed time for a move is reduced by LAG_SECONDS, at most by half.
+    """Return what follows `go` for the clock of the side to move; where the opponent's time is not
+    known, it is sent as equal. A fixed time for a move is reduced by LAG_SECONDS, at most by half.
 
     UCI has no byo-yomi: a period is sent as an increment, the first of which has been added.
     """
@@ -48,9 +47,9 @@ def _clock_words(clock: Clock, to_play: int, protocol: str) -> str:
     return f"{a}time {first} {b}time {second} {a}inc {added} {b}inc {added}"
 
 
-def _values(option: re.Match[str], value: str) -> str | None:
-    """Return what values an option may have, in words, if the program states them and `value` is
-    none of them."""
+def _allowed_values(option: re.Match[str], value: str) -> str | None:
+    """Return the values that an option may have, in words, if the program states them and `value`
+    is not one of them."""
     _, kind, facts = option.groups()
     if kind == "spin" and (found := _RANGE.search(facts)):
         low, high = map(int, found.groups())
@@ -83,7 +82,7 @@ class UciPlayer(ProgramPlayer[ExternalProgram]):
           command: the words of the command line.
           game: chess or minichess, which are played by UCI, or shogi, by USI. A game begins with
             the first position that the player is shown.
-          options: names and values for `setoption`; capitals do not matter.
+          options: names and values for `setoption`; names are not case-sensitive.
           go: what follows `go` at every move, such as "nodes 1000"; empty sends the clock.
           timeout: seconds that the program may take to answer.
           resign_score: it resigns after RESIGN_MOVES moves in a row with a score at least this many
@@ -117,7 +116,7 @@ class UciPlayer(ProgramPlayer[ExternalProgram]):
             if option is None:
                 names = ", ".join(sorted(option[1] for option in options.values()))
                 raise ValueError(f"{self.name} has no option {name!r}; it has {names}")
-            if values := _values(option, value):
+            if values := _allowed_values(option, value):
                 # The program would ignore it, and play under a name that says otherwise.
                 raise ValueError(f"{self.name}: option {name!r} is {values}, not {value}")
             program.send(f"setoption name {option[1]} value {value}", "setoption")
@@ -139,7 +138,7 @@ class UciPlayer(ProgramPlayer[ExternalProgram]):
         lines = program.ask(f"go {go}", lambda line: line.split()[:1] == ["bestmove"], timeout)
         answer = lines[-1].split()
         name = answer[1] if len(answer) > 1 else ""
-        if name == "resign" or self._gives_up(lines):
+        if name == "resign" or self._wants_to_resign(lines):
             return Decision(RESIGN)
         if name == "win":
             raise PlayerError("declares a win that the rules do not give it")
@@ -152,7 +151,7 @@ class UciPlayer(ProgramPlayer[ExternalProgram]):
         self._moves.append(name)
         return Decision(action)
 
-    def _gives_up(self, lines: Sequence[str]) -> bool:
+    def _wants_to_resign(self, lines: Sequence[str]) -> bool:
         """Count moves in a row with a last score below the limit, and return whether they are
         enough."""
         if self._resign_score is None:
@@ -178,7 +177,7 @@ class UciPlayer(ProgramPlayer[ExternalProgram]):
 
 
 class GnuShogiPlayer(ProgramPlayer[ExternalProgram]):
-    """GNU Shogi 1.4 as a Player, in the language of its text terminal: a new process for every
+    """GNU Shogi 1.4 as a Player, by the commands of its text terminal: a new process for every
     game.
 
     It stays in its mode `force`, in which it takes moves of both sides and answers each with a line
@@ -247,7 +246,8 @@ class GnuShogiPlayer(ProgramPlayer[ExternalProgram]):
             raise PlayerError(f"refused {move.name!r}: {line}")
 
     def _ask(self, question: str, answer: str, timeout: float | None = None) -> str:
-        """Send a line and return the first one that holds the regular expression `answer`."""
+        """Send a line and return the first line of output that matches the regular expression
+        `answer`."""
         pattern, seconds = re.compile(answer), timeout or self._timeout
         return self.program.ask(question, lambda line: bool(pattern.search(line)), seconds)[-1]
 

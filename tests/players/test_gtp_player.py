@@ -13,11 +13,13 @@ from nim_game import Nim, nim_search
 from search_player import SearchPlayer
 
 from azero.games.go.settings import GoConfig
+from azero.games.position import Position
 from azero.games.table import make
 from azero.match.external import Pairing, gnu_go_command, parse_score, play_games
 from azero.match.referee import play_game
-from azero.players.external import GtpPlayer, GtpProgram, MakePlayer
-from azero.players.player import Clock, Decision, PlayerError, Position
+from azero.players.clock import Clock
+from azero.players.gtp_player import GtpPlayer, GtpProgram
+from azero.players.player import Decision, MakePlayer, PlayerError
 from azero.players.program import ExternalProgram, find_program
 from azero.players.program_specs import GtpSpec, program_maker
 from azero.search.leaf import uniform_leaf
@@ -43,7 +45,7 @@ def _play(mode: str, *, program_first: bool = True, timeout: float = 10.0, perfe
 def test_a_game_is_played_to_its_end() -> None:
     record = _play("good")
     # Piles 7 6 5 4 3 2 0: the program should have taken two at five.
-    assert record.final.actions == (0, 0, 0, 0, 0, 1) and record.winner == 1
+    assert record.final.actions == (0, 0, 0, 0, 0, 1) and record.rewards == (-1.0, 1.0)
     assert (
         record.ending == "played out"
         and record.failed is None
@@ -75,7 +77,7 @@ def test_garbage_around_the_answer_is_passed_over() -> None:
 def test_a_failure_is_named_and_loses(mode: str, ending: str) -> None:
     record = _play(mode, timeout=2.0 if mode == "silent" else 10.0)
     assert record.ending == ending
-    assert record.failed == 0 and record.rewards == (-1.0, 1.0) and record.winner == 1
+    assert record.failed == 0 and record.rewards == (-1.0, 1.0)
 
 
 @pytest.mark.parametrize("question", ["", "read line; echo info depth 1; "])
@@ -94,7 +96,7 @@ def test_refusing_our_move_loses_and_resigning_is_no_failure() -> None:
     assert (
         refused.ending == "script: refused 'play black take1': I do not believe it"
         and refused.failed == 1
-        and refused.winner == 0
+        and refused.rewards == (1.0, -1.0)
     )
     resigned = _play("resign")
     assert (
@@ -264,7 +266,11 @@ def test_scores_are_read() -> None:
 def test_a_player_that_may_resign_does_so_only_when_all_is_lost() -> None:
     loser = SearchPlayer(nim_search, 1, name="loser", resign_threshold=-0.9)
     record = play_game(Nim(6), loser, SearchPlayer(nim_search, 1, resign_threshold=-0.9))
-    assert record.ending == "loser resigns" and record.final.actions == () and record.winner == 1
+    assert (
+        record.ending == "loser resigns"
+        and record.final.actions == ()
+        and record.rewards == (-1.0, 1.0)
+    )
 
 
 def test_drawn_moves_make_games_differ() -> None:

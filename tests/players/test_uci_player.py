@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 from needs import require_program
 
-from azero.games.position import position_of
+from azero.games.position import Position, position_of
 from azero.games.table import make
 from azero.match.referee import play_game
-from azero.players.external_moves import GnuShogiPlayer, UciPlayer
-from azero.players.player import Clock, PlayerError, Position
+from azero.players.clock import Clock
+from azero.players.player import PlayerError
 from azero.players.program import ExternalProgram
+from azero.players.uci_player import GnuShogiPlayer, UciPlayer
 
 SCRIPT = str(Path(__file__).parent / "scripted_uci.py")
 CHESS = make("chess")
@@ -91,7 +92,11 @@ def test_a_failure_is_named_and_loses(mode: str, ending: str) -> None:
 
 def test_resigning_is_no_failure() -> None:
     record = _play(_player("resign"), _player("good", "other"))
-    assert record.ending == "script resigns" and record.failed is None and record.winner == 1
+    assert (
+        record.ending == "script resigns"
+        and record.failed is None
+        and record.rewards == (-1.0, 1.0)
+    )
 
 
 def test_options_are_those_that_the_program_has() -> None:
