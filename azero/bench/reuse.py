@@ -11,7 +11,7 @@ from tyro.conf import Positional
 
 from azero.console.interrupts import end_in_one_line
 from azero.match.compiled import make_match
-from azero.match.elo import difference_text
+from azero.match.elo import format_elo_difference
 from azero.match.score import MatchResult
 from azero.players.searches import match_leaf, search_settings
 from azero.players.specs import NetworkSpec, load_player, parse_player, resolve
@@ -72,4 +72,4 @@ if __name__ == "__main__":
     with end_in_one_line():
         result = run(tyro.cli(Arguments))
     print(f"kept trees against new ones: {result}")
-    print(f"Elo {difference_text(result.total.score, *result.total.interval)}")
+    print(f"Elo {format_elo_difference(result.total.score, *result.total.interval)}")

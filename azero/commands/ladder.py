@@ -9,9 +9,9 @@ from rich.console import Console
 from azero.console.tables import count_of, make_table
 from azero.console.terminal import make_console
 from azero.match.directory import directory_name, read_match_games, read_players
-from azero.match.elo import difference_text
+from azero.match.elo import format_elo_difference
 from azero.match.games import summarise
-from azero.match.matches import AbsentPlayerError, check_directory, play_match
+from azero.match.matches import AbsentPlayerError, check_match_directory, play_match
 from azero.match.request import LadderRequest, MatchRequest, match_of
 from azero.match.sides import match_rules, read_sides
 from azero.players.program import find_program
@@ -20,7 +20,7 @@ from azero.players.specs import parse_player, settings_of
 
 
 class Rung(NamedTuple):
-    """An opponent."""
+    """An opponent of the ladder."""
 
     name: str
     player: str
@@ -29,9 +29,9 @@ class Rung(NamedTuple):
 
 
 KOMI = 7.0
-"""Of ladders of Go."""
+"""Komi of ladders of Go."""
 RANDOM_PLIES = 4
-"""Of ladders of other games."""
+"""Random moves at the start of every pair of games of other games' ladders."""
 _PACHI = "gtp:pachi -t ={playouts} -r chinese threads=1,pondering=0,pass_all_alive=1"
 _GARDNER = "uci:fairy-stockfish?option.UCI_Variant=gardner&nodes="
 RUNGS = {
@@ -65,7 +65,7 @@ RUNGS = {
 programs)."""
 
 
-def climb(request: LadderRequest, console: Console | None = None) -> list[tuple[str, ...]]:
+def play_ladder(request: LadderRequest, console: Console | None = None) -> list[tuple[str, ...]]:
     """Play all matches whose programs are installed and answer; print and return a row for each
     opponent.
 
@@ -86,7 +86,7 @@ def climb(request: LadderRequest, console: Console | None = None) -> list[tuple[
     known = read_players(directories)
     for match in matches.values():  # an error in the last one is reported before hours of games
         sides = read_sides(match, known)
-        check_directory(match, sides, match_rules(match, sides))
+        check_match_directory(match, sides, match_rules(match, sides))
     rows: list[tuple[str, ...]] = []
     for rung, problem in rungs:
         if problem is not None:
@@ -168,5 +168,5 @@ def _result(directory: Path) -> tuple[str, str, str, str]:
         counts,
         f"{100 * score.score:.1f}%",
         f"{100 * score.low:.1f} to {100 * score.high:.1f}",
-        difference_text(score.score, score.low, score.high),
+        format_elo_difference(score.score, score.low, score.high),
     )

@@ -136,8 +136,8 @@ def models(name: Positional[str | None] = None, json: bool = False) -> None:
 
 
 def doctor(experiment: Positional[str] = "go5", compile: bool = True) -> None:
-    """Show the devices, the memory and compile time that an experiment needs here, and what is
-    wrong.
+    """Show the devices, the memory and compile time that an experiment needs here, and problems
+    found.
 
     Args:
       experiment: the experiment that the figures are for.
@@ -178,9 +178,9 @@ def match(request: Annotated[MatchRequest, tyro.conf.arg(name="")]) -> None:
 
 def ladder(request: Annotated[LadderRequest, tyro.conf.arg(name="")]) -> None:
     """Play Go against fixed public opponents (GNU Go, Pachi, your own), and print a table."""
-    from azero.commands.ladder import climb
+    from azero.commands.ladder import play_ladder
 
-    climb(request)
+    play_ladder(request)
 
 
 def tournament(request: Annotated[TournamentRequest, tyro.conf.arg(name="")]) -> None:
@@ -361,8 +361,8 @@ def _existing(workdir: Path) -> Path:
 
 @end_with_reader()
 def main() -> None:
-    """Run the `azero` command; a user's mistake ends in one line and exit status 2, and a reader
-    that goes (`| head`) in 141."""
+    """Run the `azero` command; a user's error ends in one line and exit status 2, a reader that
+    closes the output (`| head`) in 141."""
     from azero import __version__
 
     if sys.argv[1:2] in (["--version"], ["version"]):
@@ -385,12 +385,12 @@ def main() -> None:
 
 
 _SEVERAL = ("--anchor", "--opponents", "--parameter", "--rules", "--sequence")
-"""Options that have several values."""
+"""Options that take several values."""
 
 
 def _join_repeated(argv: Sequence[str]) -> list[str]:
-    """Return the words of a command with all values of an option of _SEVERAL behind the first one;
-    where it is given again, tyro takes the last values alone."""
+    """Return the words of a command with all values of an option of _SEVERAL after its first
+    occurrence; of an option that is repeated tyro takes the last values alone."""
     options, several = [list[str]()], dict[str, list[str]]()
     current = options[0]
     for word in argv:

@@ -7,9 +7,9 @@ from pathlib import Path
 from rich.console import Console
 
 from azero.console.terminal import make_console
-from azero.match.directory import directory_name, in_one_spelling, read_players
+from azero.match.directory import directory_name, read_players, with_resolved_paths
 from azero.match.elo import EloFit
-from azero.match.matches import AbsentPlayerError, check_directory, play_match
+from azero.match.matches import AbsentPlayerError, check_match_directory, play_match
 from azero.match.request import TournamentRequest, match_of
 from azero.match.sides import match_rules, read_sides
 from azero.models.naming import normalise_name
@@ -57,7 +57,7 @@ def play_tournament(request: TournamentRequest, console: Console | None = None) 
     sides = [read_sides(match, known) for match in matches]
     rules = match_rules(matches[0], list(itertools.chain(*sides)))
     for match, both in zip(matches, sides, strict=True):
-        check_directory(match, both, rules)
+        check_match_directory(match, both, rules)
     played: list[Path] = []
     absent: dict[str, str] = {}
     for pair, match, directory in zip(pairs, matches, directories, strict=True):
@@ -78,7 +78,7 @@ def play_tournament(request: TournamentRequest, console: Console | None = None) 
 
 
 def _players(request: TournamentRequest) -> dict[str, str]:
-    """Return the players by name; without a name of its own a player has that of its specification.
+    """Return the players by name; a player without a name has its specification as its name.
 
     Raises:
       ValueError: there are fewer than two, or two have one name, or are one player without a name.
@@ -88,7 +88,7 @@ def _players(request: TournamentRequest) -> dict[str, str]:
     for text in request.players:
         found = re.match(r"([^=:?/]+)=(.+)", text)
         name, player = found.groups() if found else (text, text)
-        spellings = [name] if found else [text, normalise_name(in_one_spelling(player))]
+        spellings = [name] if found else [text, normalise_name(with_resolved_paths(player))]
         names = set(map(directory_name, spellings))
         if names & taken:
             raise ValueError(f"two players are called {name!r}; name them: NAME=PLAYER")

@@ -36,8 +36,8 @@ def row_result(row: Row) -> MatchResult:
 def pair_results(
     name: str, opponent: str, result: MatchResult, group: Hashable = None
 ) -> list[PairResult]:
-    """Return games from the side of `name` as results of first movers against second movers, of
-    one group (see `PairResult`); pairs without games are left out."""
+    """Return the games of `name` as results of first movers against second movers, in one group
+    (see `PairResult`); those without games are left out."""
     first, second = result.first, result.second
     both = [
         PairResult(name, opponent, first.wins, first.draws, first.losses, group),

@@ -1,4 +1,5 @@
-"""A match between two of our players of many games at once, as rounds of compiled games."""
+"""A match between two of azero's players that play many games at once, in rounds of compiled
+games."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import cast
@@ -34,10 +35,10 @@ def play_rounds(
     pairs_per_round: int = PAIRS_PER_ROUND,
     is_over: Callable[[], bool] = lambda: False,
 ) -> Iterator[list[MatchGame]]:
-    """Yield the games of `pairings`, the missing ones, a round at a time, on all devices; those of
-    a pair are played together even where one of them is known already. The random numbers of a
-    round depend on `seed`, its first pair, its size and the number of devices. `is_over` is asked
-    before every round."""
+    """Yield the games of `pairings`, which are the missing ones, a round at a time, on all devices;
+    both games of a pair are played even where only one is missing. The random numbers of a round
+    depend on `seed`, its first pair, its size and the number of devices. `is_over` is asked before
+    every round."""
     a, b = (load_player(spec, rules) for spec in specs)
     wanted = {pairing.number: pairing for pairing in pairings}
     pairs = sorted({(number - 1) // 2 for number in wanted})

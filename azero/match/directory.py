@@ -26,8 +26,8 @@ MATCH = "match.json"
 GAMES = "games.jsonl"
 COPIES = ("first", "second")
 """Directories of the players' networks, where the match has copies of them."""
-MOST_BYTES = 255
-"""Of a file's name (Linux's NAME_MAX)."""
+MAX_NAME_BYTES = 255
+"""Longest name of a file (Linux's NAME_MAX)."""
 _COMMAND = {
     **dict.fromkeys(("games", "temperature_moves"), int),
     **dict.fromkeys(("rules", "first_side"), str | None),
@@ -52,29 +52,29 @@ _BY_COLOUR = {
     **dict.fromkeys(("different_as_first_mover", "different_as_second_mover"), dict),
     "repeated_games": int,
 }
-"""Types of what is read of match.json; some versions did not write those of _COMMAND, _SEARCH and
+"""Types of the fields of match.json. Earlier versions did not write those of _COMMAND, _SEARCH and
 _BY_COLOUR. Numbers are not negative."""
 
 
 def directory_name(*players: str) -> str:
-    """Return the name of a match's directory from the names of its players, in lower case, with one
-    hyphen for what is neither letter nor number, of at most MOST_BYTES bytes."""
+    """Return the name of a match's directory: the names of its players in lower case, a hyphen for
+    anything that is neither letter nor digit, at most MAX_NAME_BYTES bytes."""
     name = "--".join(re.sub(r"[\W_]+", "-", player.lower()).strip("-") for player in players)
-    if name.strip("-") and len(name.encode()) <= MOST_BYTES:
+    if name.strip("-") and len(name.encode()) <= MAX_NAME_BYTES:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:12]
-    return name.encode()[: MOST_BYTES - 13].decode(errors="ignore") + f"-{digest}"
+    return name.encode()[: MAX_NAME_BYTES - 13].decode(errors="ignore") + f"-{digest}"
 
 
-def seen_from(directory: Path, player: str) -> str:
-    """Return a player's name with the paths in it relative to a directory: the same where both have
-    been moved or copied together."""
+def with_relative_paths(directory: Path, player: str) -> str:
+    """Return a player's name with the paths in it relative to `directory`: it stays the same where
+    both are moved or copied together."""
     return _with_paths(player, Path(), lambda path: os.path.relpath(path, directory))
 
 
-def in_one_spelling(player: str, base: Path = Path()) -> str:
-    """Return a player's name with the paths in it that are there, seen from `base`, resolved; those
-    in the working directory as seen from it."""
+def with_resolved_paths(player: str, base: Path = Path()) -> str:
+    """Return a player's name with the existing paths in it resolved from `base`; those in the
+    working directory become relative to it."""
     here = Path.cwd()
 
     def spell(path: Path) -> str:
@@ -85,7 +85,7 @@ def in_one_spelling(player: str, base: Path = Path()) -> str:
 
 
 def _with_paths(player: str, base: Path, spell: Callable[[Path], str]) -> str:
-    """Return a player's name in which `spell` has rewritten the paths that are there, seen from
+    """Return a player's name in which `spell` has rewritten the paths that exist, as seen from
     `base`."""
     return "".join(
         spell(base / word) if word and os.path.exists(base / word) else word
@@ -174,10 +174,10 @@ def read_match_games(path: Path) -> list[MatchGame]:
 
 
 def _check_place(game: MatchGame, command: dict[str, Any]) -> None:
-    """Check that a game has the number and the colours of one of the match that `command` says.
+    """Check that the number and the colours of a game belong to the match of `command`.
 
     Raises:
-      ValueError: it has not.
+      ValueError: they do not.
     """
     last = command.get("games", game.number)
     if not 1 <= game.number <= last:
@@ -232,11 +232,11 @@ class MatchDirectory:
         self.path = path
         self.command = to_plain(command)
         self.players: list[dict[str, Any]] = [
-            {**side, "from_here": seen_from(path, side["player"])} for side in players
+            {**side, "from_here": with_relative_paths(path, side["player"])} for side in players
         ]
         self.games: list[MatchGame] = []
         self._is_outdated = False
-        """Whether match.json has a result, or fewer games, of before the next game."""
+        """Whether the result or the number of games in match.json is that before the next game."""
         path.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as holding:
             holding.enter_context(hold(path))
@@ -282,8 +282,8 @@ class MatchDirectory:
         self._rows = RowFile(path / GAMES)
 
     def _follow(self, players: Sequence[dict[str, Any]], command: dict[str, Any]) -> bool:
-        """Give the players of an earlier start and their command the names of now, where they are
-        the same seen from the directory; return whether a name has changed."""
+        """Give the players of an earlier start, and their command, the present names where they are
+        the same relative to the directory; return whether a name has changed."""
         has_moved = False
         for side, then, now in zip(("first", "second"), players, self.players, strict=False):
             is_same = then.get("from_here") == now["from_here"]

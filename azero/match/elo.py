@@ -67,7 +67,7 @@ class PairResult:
 
 @dataclass(frozen=True)
 class Rating:
-    """A player's rating in Elo points, relative to the anchors, whose own is a point."""
+    """A player's rating in Elo points, relative to the anchors, whose own intervals are points."""
 
     name: str
     elo: float
@@ -106,7 +106,7 @@ def elo_difference(score: float) -> float:
     return math.log(score / (1 - score)) / ELO_SCALE
 
 
-def difference_text(score: float, low: float, high: float) -> str:
+def format_elo_difference(score: float, low: float, high: float) -> str:
     """Return the Elo difference of a score and its interval, "+117 (+85 to +149)"; "open" where a
     score is 0 or 1."""
     middle, *ends = (
@@ -134,7 +134,7 @@ def fit_elo(
         infinite.
 
     Raises:
-      ValueError: there are no games, someone plays himself, an anchor has no games, or a player is
+      ValueError: there are no games, a player plays itself, an anchor has no games, or a player is
         not connected to an anchor by games.
     """
     results = [result for result in results if result.games]

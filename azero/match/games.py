@@ -84,7 +84,7 @@ class MatchGame:
         """Return the game that `row` put into a row.
 
         Raises:
-          ValueError: it is no such row.
+          ValueError: it is not such a row.
         """
         try:
             values: dict[str, Any] = {
@@ -137,7 +137,8 @@ def summarise(games: Sequence[MatchGame]) -> MatchSummary:
 
 
 def failure_notes(failures: Mapping[str, int]) -> list[str]:
-    """Return what is said of the games lost by failures, which are counted by player."""
+    """Return a note for each player that lost games by failures; `failures` counts them by
+    player."""
     return [
         f"{count_of(count, 'game')} lost by a failure of {name}" for name, count in failures.items()
     ]
@@ -166,8 +167,8 @@ def different_games(games: Sequence[MatchGame]) -> list[MatchGame]:
 
 
 def absent_player(games: Sequence[MatchGame]) -> str | None:
-    """Return the player that failed in all of the games before its first move, so that they say
-    nothing about anybody's strength; None if there is none, or there are no games."""
+    """Return the player that failed in all of the games before its first move, so that they do not
+    measure strength; None if there is none, or there are no games."""
     names = {game.failed for game in games}
     return names.pop() if len(names) == 1 and all(map(_is_silent, games)) else None
 

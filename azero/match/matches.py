@@ -17,7 +17,7 @@ from azero.games.settings import GameConfig
 from azero.games.table import side_names
 from azero.match.batched import PAIRS_PER_ROUND, PAIRS_PER_TESTED_ROUND, play_rounds
 from azero.match.directory import COPIES, MatchDirectory, read_match_games, read_players
-from azero.match.elo import difference_text
+from azero.match.elo import format_elo_difference
 from azero.match.external import Pairing, play_games
 from azero.match.games import (
     MatchGame,
@@ -103,8 +103,8 @@ def play_match(
         return match.report()
 
 
-def check_directory(request: MatchRequest, sides: Sequence[Side], rules: GameConfig) -> None:
-    """Check, before another match is played, that the directory of this one can be continued.
+def check_match_directory(request: MatchRequest, sides: Sequence[Side], rules: GameConfig) -> None:
+    """Check that the directory of a match can be continued, before other matches are played.
 
     Raises:
       ValueError: it holds games of another match, or is in use.
@@ -150,14 +150,14 @@ class _RunningMatch:
 
     def run(self) -> None:
         """Play the missing games."""
-        first, second = (side.name for side in self.sides)
         if self.games:
             self._say(f"{len(self.games)} of {self.request.games} games are in {self.request.out}")
         if not self._is_over():
-            self._play_missing(first, second)
+            self._play_missing()
         self._refuse_absent(self.games)
 
-    def _play_missing(self, first: str, second: str) -> None:
+    def _play_missing(self) -> None:
+        first, second = (side.name for side in self.sides)
         self._say(f"{first} against {second}: {describe_rules(self.rules)}")
         if self.directory is not None:
             places = [self.directory.path / name for name in COPIES]
@@ -278,8 +278,7 @@ class _RunningMatch:
 def report_lines(
     first: str, second: str, summary: MatchSummary, movers: tuple[str, str]
 ) -> list[str]:
-    """Return what is printed of a match; `movers` is what the sides of the first player are
-    called."""
+    """Return the report of a match in lines; `movers` are the names of the first player's sides."""
     total, score = summary.result.total, summary.score
     black, white = summary.result.first, summary.result.second
     certainty = (
@@ -293,7 +292,7 @@ def report_lines(
         f"{white.wins}-{white.draws}-{white.losses}"
     ]
     if 0 < score.score < 1 and score.groups > 1:
-        lines.append(f"Elo difference {difference_text(score.score, score.low, score.high)}")
+        lines.append(f"Elo difference {format_elo_difference(score.score, score.low, score.high)}")
     lines += failure_notes(summary.failures)
     if summary.disagreements:
         games = count_of(summary.disagreements, "game")

@@ -78,8 +78,8 @@ def read_starts(path: Path, game: Game, need_stronger: bool = False) -> list[Sta
     """Return the positions of a file (see `read_positions`), each once.
 
     Raises:
-      ValueError: the file cannot be read or a position is not possible; or `need_stronger`, and
-        there is no stronger side.
+      ValueError: the file cannot be read, a position is not possible, or, with `need_stronger`, has
+        no stronger side.
     """
     if need_stronger and game.name not in _CHESS:
         raise ValueError(f"first-side stronger is for chess positions, not {game.name}")
@@ -96,7 +96,7 @@ def read_starts(path: Path, game: Game, need_stronger: bool = False) -> list[Sta
 
 
 def stronger_side(fen: str) -> int | None:
-    """Return which side of a FEN has more material, 0 White and 1 Black; None if neither has."""
+    """Return the side of a FEN with more material, 0 White and 1 Black; None if they are equal."""
     pieces = fen.split()[0]
     balance = sum(
         MATERIAL[piece] * (pieces.count(piece.upper()) - pieces.count(piece)) for piece in MATERIAL
@@ -160,7 +160,7 @@ def draw_openings(
     return list(openings)
 
 
-def _of_sgf(record: sgf.GameRecord, game: Game, num_moves: int | None) -> tuple[int, ...]:
+def _sgf_opening(record: sgf.GameRecord, game: Game, num_moves: int | None) -> tuple[int, ...]:
     if record.board_shape != game.board_shape:
         raise ValueError(
             f"{record.name} is a game on {record.board_shape[0]}x{record.board_shape[1]}, but the "
@@ -175,7 +175,7 @@ def _of_sgf(record: sgf.GameRecord, game: Game, num_moves: int | None) -> tuple[
     return _follow([names.action_name(action) for _, action in moves], record.name, game)
 
 
-def _of_start(
+def _record_opening(
     record: pgn.PgnGame | ShogiGame, game: Game, num_moves: int | None
 ) -> tuple[int, ...]:
     start, usual = (
@@ -187,9 +187,9 @@ def _of_start(
 
 
 _COLLECTIONS: dict[str, tuple[tuple[str, ...], Any, Any]] = {
-    "go": (sgf.SUFFIXES, sgf.read_games, _of_sgf),
-    "chess": (pgn.SUFFIXES, pgn.read_games, _of_start),
-    "shogi": (record_files.SUFFIXES, record_files.read_games, _of_start),
+    "go": (sgf.SUFFIXES, sgf.read_games, _sgf_opening),
+    "chess": (pgn.SUFFIXES, pgn.read_games, _record_opening),
+    "shogi": (record_files.SUFFIXES, record_files.read_games, _record_opening),
 }
 """Collections of games by game: the suffixes of their files, what reads the games of one, and what
 returns the opening of a game."""

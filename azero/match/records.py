@@ -28,8 +28,6 @@ from azero.players.player import ILLEGAL, Decision
 LINE_MOVES = 8
 """Moves of a principal variation that are written in chess and shogi: naming a move plays it in the
 slow host rules."""
-
-
 _AnyBoard = TypeVar("_AnyBoard", ChessBoard, ShogiBoard)
 
 
@@ -82,9 +80,9 @@ def _sgf_clock(control: TimeControl) -> dict[str, str]:
     return {"TM": f"{clock.main_seconds or 0:g}", "OT": overtime}
 
 
-def format_thought(decision: Decision, line: Sequence[str], separator: str) -> str:
-    """Return a player's search of its move: the value for itself in [-1, 1], the visits, the line
-    it expects; nothing if it does not say."""
+def format_decision(decision: Decision, line: Sequence[str], separator: str) -> str:
+    """Return a player's decision as text: the value for itself in [-1, 1], the visits, the line it
+    expects; empty if it gives none of these."""
     parts = [] if decision.value is None else [f"value {decision.value:+.3f}"]
     parts += [] if decision.visits is None else [f"visits {decision.visits}"]
     parts += ["line " + " ".join(line)] if line else []
@@ -99,7 +97,7 @@ def _comments(game: MatchGame, lines: Sequence[Sequence[str]], separator: str) -
     """
     comments = [""] * game.num_opening_moves
     comments += [
-        format_thought(decision, line, separator)
+        format_decision(decision, line, separator)
         for decision, line in zip(game.decisions, lines, strict=True)
     ]
     if comments:

@@ -15,7 +15,7 @@ from azero.players.player import ILLEGAL, RESIGN, Decision, Move, Player, Player
 PLAYED_OUT = "played out"
 """The ending of a game scored by our rules."""
 ON_TIME = "loses on time"
-"""Begins the reason why a player out of time lost."""
+"""Begins the reason given where a player loses on time."""
 
 
 class GameStopped(Exception):
@@ -131,8 +131,8 @@ def play_game(
 
 
 def _without_passes(position: Position) -> Position:
-    """Return a position of Go in which a pass does not end the game: that before it was none of the
-    player's own."""
+    """Return a position of Go in which a pass does not end the game: the pass before it was not the
+    player's own choice."""
     state = dataclasses.replace(position.state, num_passes=np.int32(0))
     return Position.of_state(position.game, state, position.actions)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from azero.data.rows import read_rows
 from azero.data.run_files import EVENTS
 from azero.match.arena import EVALUATION, row_result
-from azero.match.directory import GAMES, MATCH, in_one_spelling, read_match, read_match_games
+from azero.match.directory import GAMES, MATCH, read_match, read_match_games, with_resolved_paths
 from azero.match.games import absent_player, different_games, group_results, summarise
 from azero.match.score import MatchResult, Tally
 from azero.models.naming import is_network, normalise_name
@@ -53,7 +53,7 @@ def read_results(
     outcomes: list[MatchOutcome] = []
     for path in found.values():
         try:
-            outcomes += [_of_match(path)] if (path / MATCH).exists() else _of_run(path)
+            outcomes += [_match_outcome(path)] if (path / MATCH).exists() else _run_outcomes(path)
         except NotRatedError as error:
             if left_out is None:
                 raise
@@ -75,7 +75,7 @@ def _matches_and_runs(directory: Path) -> list[Path]:
     return sorted(inner)
 
 
-def _of_match(directory: Path) -> MatchOutcome:
+def _match_outcome(directory: Path) -> MatchOutcome:
     match = read_match(directory)
     if match["command"].get("first_side"):
         raise NotRatedError(
@@ -114,7 +114,7 @@ def _is_chosen(setting: str, side: dict[str, Any], match: dict[str, Any]) -> boo
 
 
 def _board(rules: str | None) -> str | None:
-    """Return what makes ratings others, of the rules of a match (`describe_rules`)."""
+    """Return the part of a match's rules (`describe_rules`) on which ratings depend."""
     if rules is None:
         return None
     board, *words = rules.split(", ")
@@ -153,9 +153,9 @@ def _identity(side: dict[str, Any], match: dict[str, Any], directory: Path) -> s
     engine's exploration is recorded since it is no longer AlphaZero's.
     """
     from_there = side.get("from_here", "")  # earlier versions did not record it
-    name = in_one_spelling(from_there, directory)
+    name = with_resolved_paths(from_there, directory)
     # the players may be gone, or elsewhere
-    name = name if name != from_there else in_one_spelling(side["player"])
+    name = name if name != from_there else with_resolved_paths(side["player"])
     words = [normalise_name(name), side["iteration"]]
     clock = match["command"].get("clock")
     words += [f"{name} {value:g}" for name, value in (clock or {}).items() if value]
@@ -170,7 +170,7 @@ def _identity(side: dict[str, Any], match: dict[str, Any], directory: Path) -> s
     return " ".join(str(word) for word in words if word is not None)
 
 
-def _of_run(directory: Path) -> list[MatchOutcome]:
+def _run_outcomes(directory: Path) -> list[MatchOutcome]:
     outcomes = []
     for row in read_rows(directory / EVENTS):
         if row.get("kind") == EVALUATION and row["iteration"] != row["opponent_iteration"]:
@@ -185,10 +185,10 @@ def _of_run(directory: Path) -> list[MatchOutcome]:
     return outcomes
 
 
-def with_clear_names(matches: Sequence[MatchOutcome]) -> list[MatchOutcome]:
+def disambiguate_names(matches: Sequence[MatchOutcome]) -> list[MatchOutcome]:
     """Replace ambiguous player names by full descriptions: two levels of one program are two
-    players. One that played on several boards, or with several komis, is a player on each,
-    whose name says which. One whose names nobody chose has the first of them."""
+    players. One that played on several boards, or with several komis, is a player on each, and its
+    name says which. One whose names nobody chose keeps the first of them."""
     spelled: dict[str, str] = {}
 
     def called(match: MatchOutcome, side: int) -> str:

@@ -16,7 +16,7 @@ BOUND = math.log((1 - ERROR) / ERROR)
 EMPTY = 1e-3
 """Replaces a zero count of an outcome (fishtest)."""
 LARGEST = 2000.0
-"""Elo points of a test, at most: beyond, the expected score is 0 or 1 in floating point."""
+"""Largest Elo difference of a test: beyond it the expected score is 0 or 1 in floating point."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Sprt:
         return None
 
     def undecided(self, pairs: Sequence[float]) -> str:
-        """Return what is said of a test that these pairs do not decide."""
+        """Describe a test that these pairs do not decide."""
         return (
             f"undecided: log-likelihood ratio {self.ratio(pairs):+.2f} after "
             f"{2 * len(pairs)} games, where {-BOUND:.2f} means at most {self.elo0:g} Elo and "

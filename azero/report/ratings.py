@@ -13,7 +13,7 @@ from azero.console.terminal import make_console
 from azero.data.rows import to_plain
 from azero.match.arena import pair_results
 from azero.match.elo import Draws, EloFit, PairResult, Rating, fit_elo
-from azero.match.results import read_results, with_clear_names
+from azero.match.results import disambiguate_names, read_results
 from azero.match.score import Tally
 from azero.report.plots import save_ratings
 
@@ -37,7 +37,7 @@ def rate(
     """
     console = console or make_console()
     left_out: list[str] = []
-    matches = with_clear_names(read_results(directories, left_out))
+    matches = disambiguate_names(read_results(directories, left_out))
     if not matches:
         raise ValueError(f"nothing to rate: {'; '.join(left_out)}")
     for reason in left_out:

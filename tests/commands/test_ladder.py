@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from azero.commands import ladder
-from azero.commands.ladder import Rung, climb
+from azero.commands.ladder import Rung, play_ladder
 from azero.match.directory import directory_name, read_match_games
 from azero.match.request import LadderRequest
 from azero.players.program_specs import ProgramSpec
@@ -33,14 +33,14 @@ def test_rungs_are_played_and_continued_and_a_missing_program_is_named(
         komi=2.5,
         out=tmp_path,
     )
-    rows = climb(request, Console(quiet=True))
+    rows = play_ladder(request, Console(quiet=True))
     assert [row[0] for row in rows] == ["Ours, 1 visit", "Nobody", "Mute", "Self"]
     assert rows[1][1].startswith("not played: no program 'no-such-program' on PATH")
     assert rows[2][1].startswith("not played: Mute: crashed at 'boardsize 5'")
     for row in (rows[0], rows[3]):
         assert sum(map(int, row[1].split(", "))) == 2
     assert (tmp_path / "ours-1-visit" / "match.json").exists()
-    assert climb(request, Console(quiet=True)) == rows
+    assert play_ladder(request, Console(quiet=True)) == rows
 
 
 def test_opponents_with_names_in_other_alphabets_have_directories_of_their_own(
@@ -49,7 +49,7 @@ def test_opponents_with_names_in_other_alphabets_have_directories_of_their_own(
     monkeypatch.setattr(ladder, "RUNGS", {})
     names = ("星陣", "絶芸", "c" * 300)
     opponents = tuple(f"{name}=random:go5" for name in names)
-    rows = climb(
+    rows = play_ladder(
         LadderRequest("random:go5", opponents, games=2, komi=0.5, out=tmp_path),
         Console(quiet=True),
     )
@@ -62,9 +62,9 @@ def test_other_settings_are_refused_before_any_game(tmp_path, monkeypatch) -> No
     rungs = tuple(Rung(name, "random:tictactoe") for name in ("low", "high"))
     monkeypatch.setattr(ladder, "RUNGS", {"tictactoe": rungs})
     request = LadderRequest("random:tictactoe", only="high", games=2, out=tmp_path)
-    climb(request, Console(quiet=True))
+    play_ladder(request, Console(quiet=True))
     with pytest.raises(ValueError, match="there seed: 0; here seed: 1"):
-        climb(dataclasses.replace(request, only=None, seed=1), Console(quiet=True))
+        play_ladder(dataclasses.replace(request, only=None, seed=1), Console(quiet=True))
     assert [path.name for path in tmp_path.iterdir()] == ["high"]
 
 
@@ -78,19 +78,19 @@ def test_what_is_not_understood_is_said(tmp_path, monkeypatch) -> None:
     ):
         request = LadderRequest("random-net:go5?visits=0", opponents, games=2, out=tmp_path)
         with pytest.raises(ValueError, match=problem):
-            climb(request, Console(quiet=True))
+            play_ladder(request, Console(quiet=True))
     with pytest.raises(ValueError, match="there are no public opponents of tictactoe; name your"):
-        climb(LadderRequest("random-net:tictactoe", out=tmp_path), Console(quiet=True))
+        play_ladder(LadderRequest("random-net:tictactoe", out=tmp_path), Console(quiet=True))
     with pytest.raises(ValueError, match="komi is a setting of Go, not tictactoe"):
         own = ("Own=random-net:tictactoe?visits=0",)
-        climb(LadderRequest("random-net:tictactoe", own, komi=7, out=tmp_path))
+        play_ladder(LadderRequest("random-net:tictactoe", own, komi=7, out=tmp_path))
     assert not list(tmp_path.iterdir()), "no game is played before all opponents are known"
     monkeypatch.undo()
     for text in ("x", " =random:go5"):
         with pytest.raises(ValueError, match=f"--opponents {text}: an opponent is NAME=PLAYER"):
-            climb(LadderRequest("random-net:go5", opponents=(text,)), Console(quiet=True))
+            play_ladder(LadderRequest("random-net:go5", opponents=(text,)), Console(quiet=True))
     with pytest.raises(ValueError, match=r"--only fuego: .* there are GNU Go level 10, Pachi 500"):
-        climb(LadderRequest("random-net:go5", only="fuego"), Console(quiet=True))
+        play_ladder(LadderRequest("random-net:go5", only="fuego"), Console(quiet=True))
 
 
 def test_opponents_play_the_game_of_their_ladder() -> None:
@@ -108,7 +108,7 @@ def test_other_games_have_opponents_and_random_openings(tmp_path, monkeypatch) -
     )
     request = LadderRequest(networks[0], (f"Own={networks[1]}",), games=2, out=tmp_path)
     screen = io.StringIO()
-    rows = climb(request, Console(file=screen, width=200))
+    rows = play_ladder(request, Console(file=screen, width=200))
     title = " ".join(screen.getvalue().split())
     assert "first 4 moves random" in title and "sampled" not in title
     assert len(rows) == 3 and all(row[1] == "not played: not here" for row in rows[:-1])

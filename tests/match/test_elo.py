@@ -10,10 +10,10 @@ from azero.match.elo import (
     EloFit,
     PairResult,
     Rating,
-    difference_text,
     elo_difference,
     expected_score,
     fit_elo,
+    format_elo_difference,
 )
 
 
@@ -107,7 +107,7 @@ def test_all_ratings_of_a_tournament_lie_in_their_intervals_together(
 
 
 def test_no_difference_is_never_minus_zero() -> None:
-    assert difference_text(0.4999, 0.4998, 0.5001) == "+0 (+0 to +0)"
+    assert format_elo_difference(0.4999, 0.4998, 0.5001) == "+0 (+0 to +0)"
 
 
 def _in_order(fit: EloFit) -> list[Rating]:

@@ -35,14 +35,14 @@ from azero.match.directory import (
     read_match_games,
     read_match_result,
     read_players,
-    seen_from,
+    with_relative_paths,
 )
 from azero.match.elo import fit_elo
 from azero.match.games import MatchGame
 from azero.match.matches import play_match
 from azero.match.openings import read_openings
 from azero.match.request import MatchRequest
-from azero.match.results import read_results, with_clear_names
+from azero.match.results import disambiguate_names, read_results
 from azero.match.score import MatchResult, Tally
 from azero.match.sides import match_rules, player_maker, read_sides, restore_side
 from azero.players.clock import Clock, TimeControl
@@ -891,7 +891,7 @@ def test_a_path_given_in_several_spellings_is_one_player(
         path = tmp_path / "matches" / str(number)
         path.mkdir(parents=True)
         for side in facts if knows_place else ():
-            side["from_here"] = seen_from(path, side["player"])
+            side["from_here"] = with_relative_paths(path, side["player"])
         (path / "match.json").write_text(json.dumps({"command": {}, "players": facts}))
         row = MatchGame(1, None, True, 1.0, (1,), 0, "played out").row()
         (path / "games.jsonl").write_text(json.dumps(row) + "\n")
@@ -901,7 +901,7 @@ def test_a_path_given_in_several_spellings_is_one_player(
         monkeypatch.chdir(place)
         prefix = "" if place == tmp_path else f"{tmp_path}/"
         named = {f"checkpoint:{prefix}{run}/b 1 4 visits gumbel" for run in "ac"}
-        outcomes = with_clear_names(read_results([tmp_path / "matches"]))
+        outcomes = disambiguate_names(read_results([tmp_path / "matches"]))
         assert {outcome.names[0] for outcome in outcomes} == (named if has_name else unnamed)
 
 
@@ -918,7 +918,7 @@ def test_a_player_of_a_match_and_of_a_tournament_is_one_player(tmp_path: Path) -
         (path / "match.json").write_text(json.dumps({"command": command, "players": facts}))
         row = MatchGame(1, None, True, 1.0, (1,), 0, "played out").row()
         (path / "games.jsonl").write_text(json.dumps(row) + "\n")
-    outcomes = with_clear_names(read_results([tmp_path]))
+    outcomes = disambiguate_names(read_results([tmp_path]))
     assert [match.names[0] for match in outcomes] == ["described", "described", "chosen"]
 
 

@@ -240,7 +240,7 @@ def test_a_program_far_behind_resigns_after_ten_moves(mode, resigns):
         ({"increment": 1.0}, "need main-time"),
         ({"main_time": 60.0, "periods": 3}, "need each other"),
         ({"main_time": 60.0, "increment": 1.0, "periods": 1, "period_time": 5.0}, "excludes"),
-        ({"seconds_per_move": -1.0}, "from 0 upwards"),
+        ({"seconds_per_move": -1.0}, "at least 0 seconds"),
         ({"seconds_per_move": 0.0}, "no time"),
         ({"main_time": 0.0, "increment": 5.0}, "no time"),
     ],

@@ -28,7 +28,7 @@ def test_a_parameter_is_a_range():
         with pytest.raises(ValueError, match="--parameter"):
             parse_parameter(wrong)
     # Rounded, 0.2 would be 0, which has no logarithm.
-    with pytest.raises(ValueError, match="visits is a whole number, so both ends are, too"):
+    with pytest.raises(ValueError, match="visits is a whole number, so both ends must be"):
         parse_parameter("visits=0.2..10:log", ["visits"])
 
 

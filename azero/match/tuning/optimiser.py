@@ -66,7 +66,7 @@ class Posterior:
         self._mean = float(np.average(elos, weights=noise**-2.0))
         self._process = _make_process(self._points.shape[1], noise**2)
         with warnings.catch_warnings():
-            # A length or variance at its bound is no failure: few matches determine them poorly.
+            # A length or variance at its bound is not a failure: few matches determine them poorly.
             warnings.simplefilter("ignore")
             self._process.fit(self._points, (elos - self._mean) / _UNIT)
 

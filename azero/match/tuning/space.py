@@ -55,7 +55,7 @@ def parse_parameter(text: str, whole: Sequence[str] = ()) -> Parameter:
     integers.
 
     Raises:
-      ValueError: it is not of this form, the range is empty, or an end is no value of it.
+      ValueError: it is not of this form, the range is empty, or an end is not a possible value.
     """
     found = _FORM.fullmatch(text)
     try:
@@ -76,7 +76,7 @@ def parse_parameter(text: str, whole: Sequence[str] = ()) -> Parameter:
             f"{', above 0 for :log' if parameter.is_log else ''}"
         )
     if parameter.is_whole and not (parameter.low.is_integer() and parameter.high.is_integer()):
-        raise ValueError(f"--parameter {text}: {name} is a whole number, so both ends are, too")
+        raise ValueError(f"--parameter {text}: {name} is a whole number, so both ends must be")
     return parameter
 
 

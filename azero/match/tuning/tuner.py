@@ -26,7 +26,7 @@ from azero.console.tables import count_of
 from azero.console.terminal import make_console
 from azero.data.directory_lock import hold
 from azero.data.rows import Row, RowFile, read_rows, to_plain, write_atomically
-from azero.match.directory import MATCH, match_players, read_match_games, seen_from
+from azero.match.directory import MATCH, match_players, read_match_games, with_relative_paths
 from azero.match.games import MatchSummary, failure_notes
 from azero.match.matches import AbsentPlayerError, play_match
 from azero.match.request import MatchRequest, match_of
@@ -153,7 +153,7 @@ def _from_here(request: TuneRequest) -> dict[str, str]:
     """Return the players seen from the directory, which is the same where it has moved with
     theirs."""
     players = {"player": request.player, "against": request.against}
-    return {name: seen_from(request.out, text) for name, text in players.items() if text}
+    return {name: with_relative_paths(request.out, text) for name, text in players.items() if text}
 
 
 def _write(request: TuneRequest, result: dict[str, Any]) -> None:
