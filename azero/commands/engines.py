@@ -15,7 +15,7 @@ from azero.engines.source import Source
 
 if TYPE_CHECKING:
     from azero.engines.go_game import GoGame
-    from azero.engines.move_game import MoveGame
+    from azero.engines.pieces_game import PiecesGame
 
 Player = Annotated[Source, tyro.conf.arg(name="")]
 
@@ -68,7 +68,7 @@ def uci(
       source: who plays.
       visits: visits per move at most, except in infinite analysis; default what the clock allows.
     """
-    _serve_moves("uci", source, visits)
+    _serve_pieces_game("uci", source, visits)
 
 
 def usi(
@@ -82,10 +82,10 @@ def usi(
       source: who plays.
       visits: visits per move at most, except in infinite analysis; default what the clock allows.
     """
-    _serve_moves("usi", source, visits)
+    _serve_pieces_game("usi", source, visits)
 
 
-def _serve_moves(protocol: str, source: Source, visits: int | None) -> None:
+def _serve_pieces_game(protocol: str, source: Source, visits: int | None) -> None:
     from azero.engines.background import Background, importing
     from azero.engines.lines import LineReader, LineWriter
     from azero.engines.uci.dialects import UCI, USI
@@ -96,11 +96,11 @@ def _serve_moves(protocol: str, source: Source, visits: int | None) -> None:
     named_visits = read_visits(player)
     visits = visits if named_visits is None else named_visits
 
-    def load(give: Callable[[MoveGame], None]) -> None:
+    def load(give: Callable[[PiecesGame], None]) -> None:
         with importing:
-            from azero.engines.serve import load_moves
+            from azero.engines.serve import load_pieces_game
 
-        give(load_moves(protocol, source, visits))
+        give(load_pieces_game(protocol, source, visits))
 
     with _protocol() as (stdin, stdout):
         lines, write = LineReader(stdin, LONGEST_LINE), LineWriter(stdout)
@@ -219,8 +219,8 @@ def web(
 
 @contextlib.contextmanager
 def _protocol() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """Give a protocol the standard streams, print a line at once, and end the process at Ctrl-C or
-    after the last line: a program that sent `quit` may wait for that."""
+    """Yield the standard streams for a protocol, print a line at once, and end the process at
+    Ctrl-C or after the last line: a program that sent `quit` may wait for that."""
     from azero.console.interrupts import exit_at_once
     from azero.console.standard_output import say
     from azero.engines.lines import standard_streams

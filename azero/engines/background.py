@@ -24,8 +24,8 @@ class StartError(Exception):
 
 
 class Background(Generic[T]):
-    """Work in a thread, and its result. The result may be available before the work is over: `work`
-    gets a function that sets it."""
+    """Work in a thread, and its result, which `work` may give before it ends: it is called with a
+    function that sets the result."""
 
     def __init__(self, work: Callable[[Callable[[T], None]], None]) -> None:
         """Start `work(give)`, which calls `give(result)` once."""
@@ -79,11 +79,8 @@ class Background(Generic[T]):
         """
         error = self._result.exception()
         if error is not None:
-            raise StartError(
-                f"{type(error).__name__}: {error}"
-                if not isinstance(error, ValueError | OSError)
-                else str(error)
-            ) from error
+            kind = "" if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: "
+            raise StartError(f"{kind}{error}") from error
         return self._result.result()
 
     def finish(self) -> T:
@@ -92,8 +89,8 @@ class Background(Generic[T]):
         return self.result()
 
 
-class ServedGame(Generic[T]):
-    """Base of the engines of all protocols: a game that may still be loading."""
+class ProtocolEngine(Generic[T]):
+    """Base of the engines of all protocols, with a game that may still be loading."""
 
     def __init__(self, game: T | Background[T]) -> None:
         self._loading = Background.of(game)

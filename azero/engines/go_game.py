@@ -18,7 +18,7 @@ from azero.games.go.settings import LARGEST_SIDE, check_komi
 from azero.games.position import Position
 
 SMALLEST = 2
-"""Smallest board that people and programs ask for."""
+"""Smallest side of a board."""
 MOVES_PER_POINT = 4
 """Moves per point after which a game is scored; the papers' limit of two is for self-play, not for
 games against people."""
@@ -100,7 +100,7 @@ class GoGame:
 
     @staticmethod
     def _board_rules(shape: tuple[int, int], rules: Rules, komi: float = 0.5) -> Go:
-        """Return the rules that decide legality; komi does not matter."""
+        """Return the rules that decide legality, for which komi does not matter."""
         return Go(
             shape,
             komi=komi,
@@ -153,7 +153,7 @@ class GoGame:
         positions = [set_up(game, *self._first)]
         for number, (colour, action) in enumerate(self.moves, start=1):
             try:
-                positions.append(turned(positions[-1], colour).play(action))
+                positions.append(with_side_to_move(positions[-1], colour).play(action))
             except ValueError as error:
                 problem = f"move {number} of this game is illegal under these rules"
                 raise ValueError(problem) from error
@@ -162,7 +162,7 @@ class GoGame:
     def play(self, colour: int, action: int) -> None:
         """Play a move for `colour`, whose turn it need not be. Raises ValueError if it is
         illegal."""
-        position = turned(self.position, colour)
+        position = with_side_to_move(self.position, colour)
         if not position.legal[action]:
             raise ValueError("illegal move")
         self.session.play(action, position)
@@ -190,17 +190,17 @@ class GoGame:
         self.session.game = self._go(self.shape)
 
     def begin_to_prepare(self) -> None:
-        """Load the network and compile the programs of a game in the background; the playouts that
-        judge dead stones come last."""
+        """Load the network and compile what a game needs in the background, last the playouts that
+        judge dead stones."""
         self.session.begin_to_prepare(lambda: go_status.prepare(self.shape))
 
     def with_turn(self, colour: int) -> Position:
         """Return the current position with `colour` to move, unfinished so that it can be
         searched."""
-        return turned(self.position, colour)
+        return with_side_to_move(self.position, colour)
 
 
-def turned(position: Position, colour: int) -> Position:
+def with_side_to_move(position: Position, colour: int) -> Position:
     """Return `position` with `colour` to move and the game not over; the same object if nothing
     changes.
 

@@ -22,9 +22,9 @@ def format_game(
     moves: Sequence[tuple[int, int]] | None = None,
     opened: GameRecord | None = None,
 ) -> str:
-    """Return the game as SGF FF[4]: set-up stones, handicap, moves (colour and action; None are
-    those of the game) in the order played. Rules, ranks, date, comments and other texts are kept of
-    the record from which it was opened."""
+    """Return the game as SGF FF[4]: set-up stones, handicap, `moves` (colour and action; None takes
+    the game's) in the order played. Rules, ranks, date, comments and other texts come from the
+    record from which the game was `opened`, if any."""
     black, white = game.first_stones
     kept = opened or GameRecord("game", game.shape, None, ())
     record = dataclasses.replace(

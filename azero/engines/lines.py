@@ -11,7 +11,7 @@ from typing import IO, NamedTuple
 
 WAITING_BYTES = 64 << 20
 """Most bytes of waiting lines; beyond that the sender blocks, as with a full pipe. An analysis
-query for a whole game has some kilobytes."""
+query for a whole game has a few kilobytes."""
 
 
 class InputLine(NamedTuple):
@@ -23,7 +23,7 @@ class InputLine(NamedTuple):
 
 
 class LineReader:
-    """The lines of a byte stream in the order in which they came.
+    """The lines of a byte stream in the order in which they arrive.
 
     A line beyond the limit is cut off there and marked; the rest of it is discarded as it is read,
     so that an endless line cannot fill the memory.
@@ -90,7 +90,7 @@ class LineWriter:
         self.is_closed = False
 
     def __call__(self, text: str) -> None:
-        """Write `text`, which brings its own line ends."""
+        """Write `text`, which contains its line ends."""
         with self._lock:
             if self.is_closed:
                 return
@@ -104,8 +104,8 @@ class LineWriter:
 
 
 def standard_streams() -> tuple[IO[bytes], IO[bytes]]:
-    """Return this process's input and output for a protocol, and let everything else that is
-    printed from now on go to standard error.
+    """Return this process's input and output for a protocol; everything else that is printed from
+    now on goes to standard error.
 
     The input is unbuffered: the reader's thread then holds no lock at the end of the program.
     """

@@ -12,7 +12,7 @@ from azero.console.terminal import make_console
 from azero.engines.background import StartError
 from azero.engines.go_game import MOVES_PER_POINT, GoGame, set_up
 from azero.engines.limits import Settings
-from azero.engines.move_game import MoveGame
+from azero.engines.pieces_game import PiecesGame
 from azero.engines.session import Session
 from azero.engines.source import DEFAULTS, Source
 from azero.engines.terminal.terminal import Terminal
@@ -31,14 +31,14 @@ from azero.players.searches import ENGINE
 from azero.players.specs import NetworkSpec, ThinkerSpec, load_thinker, settings_of
 from azero.players.thinking import Limits, check_same_board, describe_board
 
-MOST_MOVES = 4096
-"""Longest game of chess, shogi and their relatives that an engine plays: the most that the rules of
+MAX_MOVES = 4096
+"""Longest game of chess, shogi and their variants that an engine plays: the most that the rules of
 shogi can store."""
 
 
 def chosen_player(source: Source, game: str) -> ThinkerSpec:
-    """Return the player that plays `game` here; standard error says which one where none is
-    named.
+    """Return the player that `source` names, or the default for `game`, which is then printed on
+    standard error.
 
     Raises:
       ValueError: there is no such player.
@@ -79,7 +79,7 @@ def load_go(
     return spec, game
 
 
-def load_moves(protocol: str, source: Source, visits: int | None) -> MoveGame:
+def load_pieces_game(protocol: str, source: Source, visits: int | None) -> PiecesGame:
     """Return a game of chess or shogi, as `protocol` says, with a player whose network is being
     loaded and compiled.
 
@@ -95,8 +95,8 @@ def load_moves(protocol: str, source: Source, visits: int | None) -> MoveGame:
         raise ValueError(f"{spec.name} plays {plays}; {protocol} is for {wanted}")
     _say_loading(spec)
     # The papers' 512 moves end games of self-play, not a game with people.
-    game = MoveGame(
-        make(config.name, max_moves=MOST_MOVES), lambda game: load_thinker(spec, rules_of(game))
+    game = PiecesGame(
+        make(config.name, max_moves=MAX_MOVES), lambda game: load_thinker(spec, rules_of(game))
     )
     game.begin_to_prepare()
     return game
@@ -168,8 +168,8 @@ def human_rules(
     size: int | None = None,
     handicap: int | None = None,
 ) -> GameConfig:
-    """Return the rules of a game with a person: those that the network learned, with `komi` and
-    `size` if they are given, and without the move limit of self-play.
+    """Return the rules of a game with a person: those that the network was trained on, with `komi`
+    and `size` if they are given, and without the move limit of self-play.
 
     Raises:
       ValueError: the komi or the size is not possible, or the game has none, or no handicap.
@@ -181,7 +181,7 @@ def human_rules(
     for flag, value in (("komi", komi), ("size", size), ("handicap", handicap)):
         if value is not None:
             raise ValueError(f"--{flag} {value:g} is for Go, not {trained.name}")
-    return trained.replace(max_moves=MOST_MOVES) if isinstance(trained, PiecesConfig) else trained
+    return trained.replace(max_moves=MAX_MOVES) if isinstance(trained, PiecesConfig) else trained
 
 
 def side_of(colour: str, game: Game) -> int:
@@ -195,7 +195,7 @@ def side_of(colour: str, game: Game) -> int:
     for names in (("first", "second"), (first.lower(), second.lower()), ("black", "white")):
         if colour.lower() in names:
             return names.index(colour.lower())
-    raise ValueError(f"--colour {colour}: allowed are first, second, black and white")
+    raise ValueError(f"--colour {colour}: choose first, second, black or white")
 
 
 def _say_loading(spec: ThinkerSpec) -> None:

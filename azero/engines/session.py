@@ -84,12 +84,12 @@ class Session:
     def start(self, position: Position) -> None:
         """Start over at `position`."""
         self._positions = [position]
-        self.forget()
+        self.clear_tree()
 
     def restore(self, positions: Sequence[Position]) -> None:
-        """Take over a game, position by position, the first one included."""
+        """Replace the game by one given by all its positions, the first one included."""
         self._positions = list(positions)
-        self.forget()
+        self.clear_tree()
 
     def extend(self, positions: Sequence[Position]) -> None:
         """Append positions that follow the current one by moves of the game; the thinker keeps its
@@ -97,15 +97,15 @@ class Session:
         self._positions += positions
 
     def play(self, action: int, position: Position | None = None) -> None:
-        """Play a move; in `position` if that is not the current one (another side to move, say),
-        which `undo` still returns to.
+        """Play a move, in `position` if that differs from the current one (say, by the side to
+        move); `undo` returns to the current one.
 
         Raises:
           ValueError: the move is not legal.
         """
         following = (position or self.position).play(action)
         if position is not None and position is not self.position:
-            self.forget()
+            self.clear_tree()
         self._positions.append(following)
 
     def undo(self) -> None:
@@ -117,9 +117,9 @@ class Session:
         if not self.num_moves:
             raise ValueError("no move to take back")
         self._positions.pop()
-        self.forget()
+        self.clear_tree()
 
-    def forget(self) -> None:
+    def clear_tree(self) -> None:
         """Clear the thinker's tree."""
         if self._preparation is not None and self._preparation.is_ready():
             self._take_prepared()
@@ -134,7 +134,7 @@ class Session:
                 self._thinker = (self._prepared_for, thinker)
 
     def load_thinker(self) -> ThinkingPlayer:
-        """Return the thinker. It is made when first needed, and again for another board; it learns
+        """Return the thinker. It is made when first needed, and again for another board; it gets
         other changes of the rules from the position.
 
         Raises:
@@ -215,7 +215,7 @@ class Session:
             if stop():
                 return empty_analysis(position, seconds=time.perf_counter() - began)
         if position is not self.position:
-            self.forget()
+            self.clear_tree()
         thinker, waited = self.load_thinker(), time.perf_counter() - began
         if limits.seconds is not None:
             limits = dataclasses.replace(limits, seconds=max(0.0, limits.seconds - waited))

@@ -72,7 +72,7 @@ def test_a_run_is_shown_stopped_and_continued(tmp_path, monkeypatch, capsys):
     typed = iter(["b2"])
     monkeypatch.setattr(notebook, "_widgets", lambda: None)
     monkeypatch.setattr("builtins.input", lambda prompt="": next(typed, "quit"))
-    assert notebook.play(workdir, visits=2) is None and "Good-bye" in capsys.readouterr().out
+    assert notebook.play(workdir, visits=2) is None and "Goodbye" in capsys.readouterr().out
 
 
 def test_a_run_that_ends_without_saving_is_not_said_to_be_saved(tmp_path, capsys):

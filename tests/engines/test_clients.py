@@ -190,7 +190,7 @@ def test_the_analysis_engine_behind_pipes() -> None:
         ),
         (
             ["play", "--random-net", "go5", "--colour", "green"],
-            "azero: --colour green: allowed are first, second, black and white",
+            "azero: --colour green: choose first, second, black or white",
         ),
         (
             ["play", "--random-net", "chess", "--komi", "6.5"],

@@ -1,6 +1,7 @@
 """GTP commands that set up the board: size, komi, handicap, positions, records (sections 6.3.2,
 6.3.3 and 6.3.6)."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -24,12 +25,10 @@ def rectangular_boardsize(call: Call) -> None:
 
 def _resize(call: Call, indices: list[int]) -> None:
     call.need(len(set(indices)), "a size")
-    words = [call.words[index].removeprefix("-") for index in indices]
-    if not all(word.isascii() and word.isdigit() for word in words):
+    words = [call.words[index] for index in indices]
+    if not all(re.fullmatch(r"-?[0-9]+", word) for word in words):
         raise CommandError("syntax error: a size is a whole number")
     width, height = (int(word[:4]) for word in words)
-    if any(call.words[index].startswith("-") for index in indices):
-        width = 0
     call.game.clear((height, width))
     call.settings.new_game()
 

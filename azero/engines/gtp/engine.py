@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING
 
 from azero import __version__
 from azero.console.standard_output import say
-from azero.engines.background import Background, ServedGame, StartError
+from azero.engines.background import Background, ProtocolEngine, StartError
 from azero.engines.gtp import analysis as gtp_analysis
 from azero.engines.gtp import board as gtp_board
 from azero.engines.gtp import play as gtp_play
@@ -30,7 +30,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 """Control characters, which are removed; a tab (x09) counts as a space (section 3.1)."""
 
 
-class GtpEngine(ServedGame["GoGame"]):
+class GtpEngine(ProtocolEngine["GoGame"]):
     """A GTP engine over a game. It answers one line at a time; any line gets the answer that the
     protocol prescribes, never a crash."""
 

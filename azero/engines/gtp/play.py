@@ -126,29 +126,31 @@ def kata_time_settings(call: Call) -> None:
     """kgs-time_settings and kata-time_settings KIND ...: none, absolute, canadian, byoyomi,
     fischer, fischer-capped."""
     call.need(1, "a time system")
-    kind, words = call.words[0].lower(), call.words[1:]
-    counts = {
-        "none": 0,
-        "absolute": 1,
-        "canadian": 3,
-        "byoyomi": 3,
-        "byo-yomi": 3,
-        "fischer": 2,
-        "fischer-capped": 4,
-    }
-    if kind not in counts:
+    kind, words = call.words[0].lower().replace("byo-yomi", "byoyomi"), call.words[1:]
+    if kind not in TIME_KINDS:
         raise CommandError(
             f"syntax error: unknown time system {kind[:20]!r}; known are {' '.join(TIME_KINDS)}"
         )
-    if len(words) != counts[kind]:
-        raise CommandError(f"syntax error: {kind} takes {counts[kind]} numbers")
+    if len(words) != TIME_KINDS[kind]:
+        raise CommandError(f"syntax error: {kind} takes {TIME_KINDS[kind]} numbers")
     caps = [parse_number(word) for word in words[2:]] if kind == "fischer-capped" else [-1.0]
     call.settings.set_time(_clock(kind, words), caps[-1] if caps[-1] >= 0 else None)
 
 
+TIME_KINDS = {
+    "none": 0,
+    "absolute": 1,
+    "byoyomi": 3,
+    "canadian": 3,
+    "fischer": 2,
+    "fischer-capped": 4,
+}
+"""Time systems, and how many numbers each takes."""
+
+
 def _clock(kind: str, words: list[str]) -> Clock | None:
-    """Return the clock of a KIND and its numbers at the start of a game. (The cap on a Fischer
-    clock's main time is the controller's to keep.)"""
+    """Return the clock of a time system with its numbers, at the start of a game. (The controller
+    applies the cap on a Fischer clock's main time.)"""
     if kind == "none":
         return None
     main = _seconds(words[0])
@@ -182,9 +184,6 @@ def _seconds(word: str) -> float:
 def stop(call: Call) -> None:
     """stop (KataGo): end pondering, until the next move of the engine."""
     call.settings.may_ponder = False
-
-
-TIME_KINDS = ("none", "absolute", "byoyomi", "canadian", "fischer", "fischer-capped")
 
 
 def set_rules(call: Call) -> None:
@@ -224,7 +223,7 @@ def set_param(call: Call) -> None:
 
 def clear_cache(call: Call) -> None:
     """clear_cache (Leela Zero, KataGo): clear the search tree."""
-    call.game.session.forget()
+    call.game.session.clear_tree()
 
 
 COMMANDS: dict[str, Command] = {

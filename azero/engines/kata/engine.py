@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from azero import __version__
 from azero.console.standard_output import say
-from azero.engines.background import Background, ServedGame, StartError, raising_causes
+from azero.engines.background import Background, ProtocolEngine, StartError, raising_causes
 from azero.engines.kata.fields import QueryError
 from azero.engines.kata.query import Query, Turn, parse_query
 from azero.engines.kata.result import format_result
@@ -32,16 +32,16 @@ LONGEST_LINE = 16_777_216
 """Bytes of a query."""
 
 
-class AnalysisEngine(ServedGame["GoGame"]):
-    """Works on queries; `handle` takes a line, `run` works until `close`. Both may be called from
-    different threads."""
+class AnalysisEngine(ProtocolEngine["GoGame"]):
+    """Answers queries: `handle` takes a line of input, `run` searches until `close`. They may be
+    called from different threads."""
 
     def __init__(
         self, game: GoGame | Background[GoGame], write: Callable[[str], None], *, visits: int = 400
     ) -> None:
-        """Make an engine that answers through `write`, which takes lines from two threads. `game`
-        sets up the positions; it may still be loading: commands about the engine itself are
-        answered meanwhile. `visits` are for queries that do not say."""
+        """Make an engine that answers through `write`, which two threads call. `game` sets up the
+        positions; while it is loading, commands about the engine itself are answered. `visits` is
+        for queries without maxVisits."""
         super().__init__(game)
         self._write = write
         self._defaults = {"maxVisits": visits, "reportAnalysisWinratesAs": "BLACK"}
@@ -105,8 +105,7 @@ class AnalysisEngine(ServedGame["GoGame"]):
         self._send({**fields, **extra})
 
     def _terminate(self, name: str | None, numbers: set[int] | None) -> None:
-        """Stop turns of the query `name` (None is all), those in `numbers` only unless that is
-        None."""
+        """Stop the turns `numbers` of the query `name`; None is all turns, or all queries."""
 
         def matches(turn: Turn) -> bool:
             return (name is None or turn.query.name == name) and (
@@ -123,8 +122,8 @@ class AnalysisEngine(ServedGame["GoGame"]):
             self._send(_no_results(turn))
 
     def describe(self, name: str, visits: int) -> None:
-        """Set what is known once the network's name has been read: its name, and the visits of
-        queries without maxVisits."""
+        """Set the name of the network, once it is known, and the visits of queries without
+        maxVisits."""
         self._name, self._defaults["maxVisits"] = name, visits
 
     def close(self, finish: bool = True) -> None:
@@ -171,7 +170,7 @@ class AnalysisEngine(ServedGame["GoGame"]):
             query.is_checked = True
         query.set_up(game, turn.number)
         # Every position gets the visits it asks for, whatever was analysed before it.
-        game.session.forget()
+        game.session.clear_tree()
         position = game.with_turn(query.colour_to_move(turn.number))
 
         reported = 0.0

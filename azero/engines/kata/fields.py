@@ -1,4 +1,4 @@
-"""The fields of a query of KataGo's analysis protocol, and of a request of the page, read and
+"""The fields of a query of KataGo's analysis protocol, and of a request to the web server, read and
 checked one by one. Every function raises QueryError where a field is missing or wrong."""
 
 import json
@@ -32,7 +32,7 @@ def stones_of(fields: dict[str, Any], shape: tuple[int, int]) -> tuple[list[int]
 
 
 def list_of(fields: dict[str, Any], name: str, needed: bool = False) -> list[Any]:
-    """Return the array in field `name`; an empty one where it may be missing and is."""
+    """Return the array in field `name`; an empty one where it is missing and not `needed`."""
     value = fields.get(name, None if needed else [])
     if not isinstance(value, list):
         raise QueryError(

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from azero.games.position import Position
 
 PERSPECTIVES = ("BLACK", "WHITE", "SIDETOMOVE")
-_NOT_HERE = (
+_UNSUPPORTED = (
     "includeOwnershipStdev",
     "includeMovesOwnershipStdev",
     "rootPolicyTemperature",
     "rootFpuReductionMax",
     "includeNoResultValue",
 )
-"""KataGo's fields that this engine does not use."""
+"""KataGo's fields that this engine does not support."""
 _FLAGS = {
     "includePolicy": "includes_policy",
     "includeOwnership": "includes_ownership",
@@ -160,9 +160,9 @@ def parse_query(fields: dict[str, Any], game: GoGame, defaults: Mapping[str, Any
     _read_search(query, fields, defaults)
     _read_turns(query, fields)
     for name in fields:
-        if name in _NOT_HERE and fields[name] not in (False, None):
+        if name in _UNSUPPORTED and fields[name] not in (False, None):
             warnings.append((name, "Not supported by this engine; ignored"))
-        elif name not in _KNOWN and name not in _NOT_HERE:
+        elif name not in _KNOWN and name not in _UNSUPPORTED:
             warnings.append((name, "Unexpected or unused field"))
     return query
 

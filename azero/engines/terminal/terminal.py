@@ -26,10 +26,10 @@ from azero.games.table import side_names
 from azero.players.thinking import Analysis, Limits, ThinkOptions, win_rate
 
 HELP = """  undo         take back your last move and the answer to it
-  hint         what the network thinks of your position
+  hint         show what the network thinks of your position
   board        draw the board again
-  resign       give up
-  quit         leave; so does Ctrl-C, which ends the network's thinking first"""
+  resign       resign the game
+  quit         leave the game; Ctrl-C stops the network's thinking, else leaves"""
 GO_HELP = """  D4, b2 ...   play there (columns are letters, rows count from below)
   pass         pass
   score        the score as it stands, dead stones removed
@@ -84,7 +84,7 @@ class Terminal:
             except (EOFError, KeyboardInterrupt):
                 line = "quit"
             if line.lower() in ("quit", "exit", "q"):
-                self._say("Good-bye.")
+                self._say("Goodbye.")
                 return
             if line:
                 self.handle_line(line)
@@ -94,7 +94,7 @@ class Terminal:
         return self._position.is_over or self._has_resigned
 
     def handle_line(self, line: str) -> None:
-        """Carry out what the person typed: a move or a command."""
+        """Carry out a line that the person typed: a move or a command."""
         word, _, rest = line.partition(" ")
         commands: dict[str, Callable[[], None]] = {
             "help": self._help,
@@ -162,7 +162,7 @@ class Terminal:
         if self._has_resigned:
             self._has_resigned, self._winner = False, None
         elif movers and self._human not in movers:
-            raise ValueError("there is no move of yours to take back")
+            raise ValueError("you have no move to take back")
         else:
             self._session.undo()
         while self._session.num_moves and self._position.to_play != self._human:
@@ -249,7 +249,7 @@ class Terminal:
             players=names if self._human == 0 else (names[1], names[0]),
         )
         path.write_text(format_game(record), encoding="utf-8")
-        self._say(f"written: {path}")
+        self._say(f"saved: {path}")
 
     def _side(self, colour: int) -> str:
         return side_names(self._session.game.name)[colour]
@@ -264,7 +264,9 @@ class Terminal:
         self._console.print(board, soft_wrap=True)
         width = max(map(cell_len, board.plain.splitlines()))
         if width > self._console.width:
-            self._say(f"the board needs {width} columns; here are {self._console.width}", "yellow")
+            self._say(
+                f"the board needs {width} columns; the terminal has {self._console.width}", "yellow"
+            )
 
     def _say(self, text: str, style: str = "") -> None:
         self._console.print(Text(text, style=style))

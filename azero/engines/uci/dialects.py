@@ -68,8 +68,8 @@ class UciOptions:
         return [option.describe() for option in self._options.values()]
 
     def set(self, words: Sequence[str]) -> None:
-        """Carry out the arguments of setoption, "name NAME value VALUE"; names may have blanks, and
-        upper and lower case are equal.
+        """Carry out the arguments of setoption, "name NAME value VALUE"; names may contain spaces
+        and are not case-sensitive.
 
         Raises:
           ValueError: there is no such option, or the value is not one of its own.

@@ -15,7 +15,7 @@ from azero.console.standard_output import say
 from azero.engines.background import (
     WAIT_SECONDS,
     Background,
-    ServedGame,
+    ProtocolEngine,
     StartError,
     importing,
 )
@@ -28,7 +28,7 @@ from azero.players.thinking import Analysis, Limits, MoveInfo, Restriction, Thin
 from azero.players.uci_go import START, GoRequest, parse_go
 
 if TYPE_CHECKING:
-    from azero.engines.move_game import MoveGame
+    from azero.engines.pieces_game import PiecesGame
     from azero.games.position import Position
 
 LONGEST_LINE = 1 << 20
@@ -46,14 +46,14 @@ game; a choice."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
-class UciEngine(ServedGame["MoveGame"]):
+class UciEngine(ProtocolEngine["PiecesGame"]):
     """An engine for one game in one dialect. Any line gets the protocol's answer, an `info string`
     or silence, never a crash."""
 
     def __init__(
         self,
         dialect: Dialect,
-        game: MoveGame | Background[MoveGame],
+        game: PiecesGame | Background[PiecesGame],
         lines: LineReader,
         write: LineWriter,
         *,
@@ -77,10 +77,10 @@ class UciEngine(ServedGame["MoveGame"]):
         self._last_position: list[str] = [START]
         """The words of the last `position`."""
         self._go_words: list[str] = []
-        """The words of the last `go`, and those of its `ponderhit`."""
+        """The words of the last `go` and of its `ponderhit`."""
         self._search: SearchControl | None = None
         self._ready_end: float | None = None
-        """When `isready` is answered whether the network is ready or not."""
+        """Time at which `isready` is answered whether the network is ready or not."""
         self._is_refused = False
         """The last position was refused: there is nothing to search until the next one."""
         self._commands: dict[str, Callable[[list[str]], None]] = {
@@ -109,18 +109,18 @@ class UciEngine(ServedGame["MoveGame"]):
     def handle(self, line: InputLine) -> None:
         """Carry out one line."""
         if line.is_too_long:
-            self._tell(f"line too long: more than {LONGEST_LINE} bytes")
+            self._send_info(f"line too long: more than {LONGEST_LINE} bytes")
             return
         words = _CONTROL.sub(" ", line.text.decode("utf-8", errors="replace")).split()
         if not words:
             return
         command = self._commands.get(words[0])
         if command is None:
-            self._tell(
+            self._send_info(
                 f"unknown command {words[0][:40]!r}; the commands are {' '.join(self._commands)}"
             )
         elif self._search is not None and words[0] not in self._during_search:
-            self._tell(f"{words[0]} is ignored during a search: send stop first")
+            self._send_info(f"{words[0]} is ignored during a search: send stop first")
         else:
             self._carry_out(command, words)
 
@@ -128,35 +128,35 @@ class UciEngine(ServedGame["MoveGame"]):
         try:
             command(words[1:])
         except ValueError as error:
-            self._tell(f"{words[0]}: {error}")
+            self._send_info(f"{words[0]}: {error}")
         except StartError as error:
             self.failure = error.__cause__
-            self._tell(f"cannot play: {error}")
+            self._send_info(f"cannot play: {error}")
         # an error in one command must not end the engine
         except Exception as error:
-            self._tell_failure(error)
+            self._report_failure(error)
 
-    def _tell_failure(self, error: Exception) -> None:
+    def _report_failure(self, error: Exception) -> None:
         """Send an `info string` about the error that is handled; its traceback goes to standard
         error."""
         say(traceback.format_exc())
-        self._tell(f"internal error: {type(error).__name__}: {error}")
+        self._send_info(f"internal error: {type(error).__name__}: {error}")
 
-    def _say(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         self._write(line + "\n")
 
-    def _tell(self, text: str) -> None:
+    def _send_info(self, text: str) -> None:
         """Send an `info string`."""
         printable = "".join(
             letter if letter.isprintable() else "?" for letter in " ".join(text.split())
         )
-        self._say(f"info string {printable}")
+        self._send(f"info string {printable}")
 
     def _identify(self, words: list[str]) -> None:
-        self._say(f"id name azero {__version__}\nid author the azero authors")
+        self._send(f"id name azero {__version__}\nid author the azero authors")
         for line in self.options.describe():
-            self._say(line)
-        self._say(f"{self.dialect.name}ok")
+            self._send(line)
+        self._send(f"{self.dialect.name}ok")
 
     def _is_ready(self, words: list[str]) -> None:
         """Answer when the network is ready, READY_SECONDS after the first `isready` or at further
@@ -172,7 +172,7 @@ class UciEngine(ServedGame["MoveGame"]):
             if self._lines.is_waiting():
                 break
             time.sleep(WAIT_SECONDS)
-        self._say("readyok")
+        self._send("readyok")
 
     def _can_search(self) -> bool:
         """Whether the network is ready, or cannot be loaded."""
@@ -228,7 +228,7 @@ class UciEngine(ServedGame["MoveGame"]):
     def _go(self, words: list[str]) -> None:
         for kind, answer in self.dialect.refused_go:
             if words[:1] == [kind]:
-                self._say(answer)
+                self._send(answer)
                 return
         self._go_words = words
         # Whose clock counts is known when the position is; the time runs from here.
@@ -247,13 +247,13 @@ class UciEngine(ServedGame["MoveGame"]):
             raise
         # without an answer the program that asked would wait for ever
         except Exception as error:
-            self._tell_failure(error)
+            self._report_failure(error)
             search.wait()
             line = self._any_move(request.names, "the search failed")
         finally:
             self._search = None
         if line is not None:
-            self._say(line)
+            self._send(line)
 
     def _search_and_answer(self, wanted: Sequence[str], search: SearchControl) -> str | None:
         """Search, and return the bestmove line once it may be sent; None if none is expected any
@@ -267,7 +267,7 @@ class UciEngine(ServedGame["MoveGame"]):
             self._carry_out(self._set_up, ["position", *self._pending_position])
         if self._is_refused:
             # A move of an older position would be illegal.
-            self._tell("go: the last position was refused; send another one")
+            self._send_info("go: the last position was refused; send another one")
             search.wait()
             return f"bestmove {self.dialect.no_move}"
         position, request = self._limit(search)
@@ -285,7 +285,7 @@ class UciEngine(ServedGame["MoveGame"]):
 
         request = parse_go(self._go_words, self.dialect.sides[self.game.position.to_play])
         if request.unknown:
-            self._tell(f"go: {' '.join(request.unknown)[:60]!r} is not understood and ignored")
+            self._send_info(f"go: {' '.join(request.unknown)[:60]!r} is not understood and ignored")
         position = as_unfinished(self.game.position)
         seconds, lag = None, self.options[self.dialect.overhead] / 1000
         if position is not None:
@@ -308,8 +308,8 @@ class UciEngine(ServedGame["MoveGame"]):
         return True
 
     def _any_move(self, wanted: Sequence[str], reason: str) -> str:
-        """Return any legal move as the answer, of the `wanted` ones if there are any, since silence
-        would lose the game; `reason` is told."""
+        """Return any legal move as the answer, one of `wanted` if possible, since silence would
+        lose the game; `reason` is sent as information."""
         with importing:  # the game may still be loading
             from azero.players.notation import first_legal_move
 
@@ -317,11 +317,11 @@ class UciEngine(ServedGame["MoveGame"]):
         try:
             name = first_legal_move(self.dialect.name, words, wanted)
         except ValueError as error:
-            self._tell(f"position: {error}")
+            self._send_info(f"position: {error}")
             name = None
         if name is None:
             return f"bestmove {self.dialect.no_move}"
-        self._tell(f"{reason}: this is an arbitrary legal move")
+        self._send_info(f"{reason}: this is an arbitrary legal move")
         return f"bestmove {name}"
 
     def _answer(self, position: Position | None, request: GoRequest, search: SearchControl) -> str:
@@ -332,7 +332,7 @@ class UciEngine(ServedGame["MoveGame"]):
             return f"bestmove {self.dialect.win}"
         if position is None:
             lost = self.game.position.rewards[self.game.position.to_play] < 0
-            self._say(f"info depth 0 score {'mate 0' if lost else 'cp 0'}")
+            self._send(f"info depth 0 score {'mate 0' if lost else 'cp 0'}")
             return f"bestmove {self.dialect.no_move}"
         restriction = self._restriction(position, request.names)
         analysis = self._think(position, request, search, restriction)
@@ -368,7 +368,7 @@ class UciEngine(ServedGame["MoveGame"]):
             shown = analysis.moves[: self.options[MULTI_PV]]
             scores = self._scores(position, shown)
             for order, score in enumerate(scores, start=1):
-                self._say(format_info(names, analysis, order, score))
+                self._send(format_info(names, analysis, order, score))
 
         return self.game.session.think(
             position,
@@ -384,7 +384,7 @@ class UciEngine(ServedGame["MoveGame"]):
             try:
                 chosen.append(self.game.notation.parse_move(position, name))
             except ValueError as error:
-                self._tell(f"searchmoves: {error}")
+                self._send_info(f"searchmoves: {error}")
         if not chosen:
             return None
         return Restriction.first_move(chosen, position.to_play, position.legal.size)

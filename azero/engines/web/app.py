@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _READ_ON = 16
-"""A body that is too large is read up to this many times the limit, so that its sender is there to
-read why it is refused; a choice."""
+"""A body that is too large is read up to this many times the limit, so that its sender still reads
+the answer that refuses it; a choice."""
 _FIELDS = ("network", "iteration", "columns", "rows", "komi", "handicap", "start")
-"""Of the request for a new game."""
+"""Fields of the request for a new game."""
 STATIC = str(files("azero.engines.web").joinpath("static"))
 Work = Callable[["WebGame", Callable[[str, dict[str, Any]], None], threading.Event], None]
 """A search: (game, function that sends an event, stop) -> None; it runs in a thread."""
@@ -102,7 +102,7 @@ class Application:
 
     async def _new_game(self, request: Request) -> Response:
         service, wanted = self._ready(), _wanted(await self._fields(request), self.limits)
-        return await _made(lambda: service.new_game(wanted))
+        return await _respond_with_new(lambda: service.new_game(wanted))
 
     async def _open(self, request: Request) -> Response:
         """Open a game of the file in the body; in the query the suffix of `name` is its format, and
@@ -116,11 +116,11 @@ class Application:
         if not number.isdecimal():
             raise QueryError("game", "Must be a number")
         read = partial(read_record, name, content, int(number))
-        return await _made(lambda: service.open(wanted, read()))
+        return await _respond_with_new(lambda: service.open(wanted, read()))
 
     async def _describe(self, request: Request) -> Response:
-        """Describe the game to a page that loads it; a search of an earlier page ends."""
-        return await _changed(self._game(request), lambda: None, with_frame=True)
+        """Describe the game to a page that loads it, which ends a search of an earlier page."""
+        return await _respond_after(self._game(request), lambda: None, with_frame=True)
 
     async def _play(self, request: Request) -> Response:
         """Play a move; the request names the ply, so that a second click does nothing."""
@@ -132,21 +132,21 @@ class Application:
                 raise Refusal(409, "the position has changed meanwhile")
             game.play(game.adapter.parse(name))
 
-        return await _changed(game, change)
+        return await _respond_after(game, change)
 
     async def _go_to(self, request: Request) -> Response:
         fields, game = await self._fields(request), self._game(request)
         ply = integer_of(fields, "ply", 0, self.limits.moves)
-        return await _changed(game, lambda: game.go_to(ply))
+        return await _respond_after(game, lambda: game.go_to(ply))
 
     async def _resign(self, request: Request) -> Response:
         fields, game = await self._fields(request), self._game(request)
         colour = integer_of(fields, "colour", 0, 1)
-        return await _changed(game, lambda: game.resign(colour))
+        return await _respond_after(game, lambda: game.resign(colour))
 
     async def _unresign(self, request: Request) -> Response:
         game = self._game(request)
-        return await _changed(game, game.take_back_resignation)
+        return await _respond_after(game, game.take_back_resignation)
 
     async def _think(self, request: Request) -> Response:
         """Search the current position, and play if `plays` is true."""
@@ -198,7 +198,7 @@ class Application:
             workdir = service.offer(wanted.network).needed_workdir()
             return service.open(wanted, sample_record(workdir, iteration, number))
 
-        return await _made(make)
+        return await _respond_with_new(make)
 
     def _game(self, request: Request) -> WebGame:
         return self._ready().game(request.path_params["game"])
@@ -227,7 +227,7 @@ class Application:
         except TimeoutError as error:
             raise Refusal(408, "the request took too long to arrive") from error
         except ClientDisconnect as error:
-            raise Refusal(400, "the visitor has gone before the request arrived") from error
+            raise Refusal(400, "the client disconnected before the request arrived") from error
         if length > most:
             raise Refusal(413, f"the request is too large; {most:,} bytes are allowed")
         return b"".join(chunks)
@@ -298,15 +298,15 @@ def _load(names: tuple[str, ...], limits: WebLimits) -> Service:
     return Service(names, limits)
 
 
-async def _made(make: Callable[[], WebGame]) -> Response:
-    """Make a game, and return what the page shows of it."""
+async def _respond_with_new(make: Callable[[], WebGame]) -> Response:
+    """Make a game, and respond with what the page shows of it."""
     return JSONResponse(await run_in_threadpool(lambda: make().describe(with_frame=True)), 201)
 
 
-async def _changed(
+async def _respond_after(
     game: WebGame, change: Callable[[], None], *, with_frame: bool = False
 ) -> Response:
-    """Change a game, and return what the page shows of it."""
+    """Change a game, and respond with what the page shows of it."""
 
     def work() -> dict[str, Any]:
         with game.turn():

@@ -14,7 +14,7 @@ from azero.engines.limits import Settings
 from azero.engines.session import Session
 from azero.engines.web.adapter import Outcome
 from azero.engines.web.go_adapter import GoAdapter
-from azero.engines.web.networks import FairLock, Network, title
+from azero.engines.web.networks import FairLock, ServedNetwork, title
 from azero.engines.web.squares_adapter import SquaresAdapter
 from azero.games.position import Position
 from azero.report.boards import CELL, MARGIN
@@ -23,7 +23,7 @@ Adapter = GoAdapter | SquaresAdapter
 """A game in progress as the browser needs it: moves and results as text, the board as a diagram."""
 
 
-class Turn(NamedTuple):
+class LineMove(NamedTuple):
     """A move of the line."""
 
     colour: int
@@ -41,9 +41,13 @@ class WebGame:
     back can be replayed."""
 
     def __init__(
-        self, network_key: str, network: Network, adapter: Adapter, comments: Sequence[str] = ()
+        self,
+        network_key: str,
+        network: ServedNetwork,
+        adapter: Adapter,
+        comments: Sequence[str] = (),
     ) -> None:
-        """Begin with what `adapter` has played so far, with comments of these moves, if any."""
+        """Begin with the moves that `adapter` has played so far, and their comments, if any."""
         self.key = secrets.token_urlsafe(12)
         self.network_key, self.network, self.adapter = network_key, network, adapter
         self.settings = Settings()
@@ -59,8 +63,8 @@ class WebGame:
         self._resigned: int | None = None
         self._lock = FairLock()
         self._stop: threading.Event | None = None
-        """Ends the search that has its turn."""
-        self.line: list[Turn] = []
+        """Ends the search that holds the lock."""
+        self.line: list[LineMove] = []
         all_comments = itertools.chain(comments, itertools.repeat(""))
         moves = zip(self.session.positions, adapter.moves, all_comments, strict=False)
         for position, (colour, action), comment in moves:
@@ -83,14 +87,14 @@ class WebGame:
         """Moves up to the current position."""
         return self.session.num_moves
 
-    def _turn(self, position: Position, colour: int, action: int) -> Turn:
+    def _turn(self, position: Position, colour: int, action: int) -> LineMove:
         (name,) = self.adapter.format_line(position, [action])
-        return Turn(colour, action, name, self.adapter.label(position, action))
+        return LineMove(colour, action, name, self.adapter.label(position, action))
 
     @contextlib.contextmanager
     def turn(self, stop: threading.Event | None = None) -> Iterator[None]:
-        """Lock the game for a change, or for a search that ends once `stop` is set; that is done
-        when somebody else wants a turn. Turns come in the order in which they were asked for."""
+        """Lock the game for a change, or for a search, which ends once `stop` is set: that happens
+        when another thread waits for the lock. Threads get it in the order in which they ask."""
         self._lock.acquire(self._stop_search)
         try:
             self._stop, self.used = stop, time.monotonic()
@@ -100,7 +104,7 @@ class WebGame:
             self._lock.release()
 
     def _stop_search(self) -> bool:
-        """Stop the search that has its turn; return that the next one is still wanted."""
+        """Stop the search that holds the lock; return False, so that the caller keeps waiting."""
         if (stop := self._stop) is not None:
             stop.set()
         return False

@@ -11,7 +11,7 @@ from azero.engines import go_record
 from azero.engines.go_game import GoGame
 from azero.engines.session import Session
 from azero.engines.web.adapter import Outcome, empty_board, outcome_by_rules, rewards_of
-from azero.engines.web.networks import GamePlayer, Network
+from azero.engines.web.networks import GamePlayer, ServedNetwork
 from azero.games.go import setup
 from azero.games.go.rule_names import Rules
 from azero.games.go.rules import Go
@@ -31,7 +31,9 @@ class GoAdapter:
     """Suffix of saved games."""
     sides = ("Black", "White")
 
-    def __init__(self, network: Network, komi: float | None = None, handicap: int = 0) -> None:
+    def __init__(
+        self, network: ServedNetwork, komi: float | None = None, handicap: int = 0
+    ) -> None:
         """Begin a game on the network's board.
 
         Raises:

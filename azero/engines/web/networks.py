@@ -32,7 +32,7 @@ _POLL_SECONDS = 0.05
 
 
 def title(spec: ThinkerSpec) -> str:
-    """Return what the page calls a player; an exported network by its run."""
+    """Return the page's name for a player; an exported network has the name of its run."""
     if isinstance(spec, CheckpointSpec) and spec.workdir.name.startswith("checkpoint"):
         options = spec.name.partition(", ")[1:]
         return "".join((spec.workdir.resolve().parent.name, *options))
@@ -75,11 +75,11 @@ class FairLock:
             self._changed.notify_all()
 
 
-class Network:
+class ServedNetwork:
     """A player of ours on one board, loaded and compiled in the background."""
 
     def __init__(self, spec: ThinkerSpec, config: Config, game: Game, limits: WebLimits) -> None:
-        """Take a player of `game`, which says its board; nothing is loaded before `begin`."""
+        """Serve a player on the board of `game`; nothing is loaded before `begin`."""
         self.spec, self.config, self.game, self.limits = spec, config, game, limits
         self.search_lock = FairLock()
         self.rules_lock = threading.Lock()
@@ -180,9 +180,9 @@ class Network:
 
 
 class GamePlayer:
-    """The player of one game: its own tree, with the programs and the lock of a `Network`."""
+    """The player of one game: its own tree, with the programs and the lock of a `ServedNetwork`."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: ServedNetwork) -> None:
         self.name = network.spec.name
         self._network = network
         self._own: TreePlayer | None = None

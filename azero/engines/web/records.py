@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from azero.engines.web.go_adapter import GoAdapter
-from azero.engines.web.networks import Network
+from azero.engines.web.networks import ServedNetwork
 from azero.engines.web.squares_adapter import SquaresAdapter
 from azero.games.archives import RecordError, Text, find_game, without_utf16
 from azero.games.chess import pgn
@@ -132,7 +132,7 @@ _READERS: dict[str, tuple[Callable[[Any], Record], _Parse]] = {
 """
 
 
-def open_record(network: Network, record: Record) -> GoAdapter | SquaresAdapter:
+def open_record(network: ServedNetwork, record: Record) -> GoAdapter | SquaresAdapter:
     """Return the game of a record, played to its end, on the network's board.
 
     Raises:

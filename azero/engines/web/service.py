@@ -23,7 +23,7 @@ from azero.engines.web.games import WebGame
 from azero.engines.web.go_adapter import GoAdapter
 from azero.engines.web.guard import Refusal
 from azero.engines.web.limits import WebLimits
-from azero.engines.web.networks import Network, title
+from azero.engines.web.networks import ServedNetwork, title
 from azero.engines.web.records import Record, open_record
 from azero.engines.web.squares_adapter import GAMES, SquaresAdapter
 from azero.games.game import Game
@@ -52,7 +52,7 @@ class Offer:
     spec: ThinkerSpec
     config: Config
     rules: Game
-    """Its game on the board it learned on."""
+    """Its game on the board that it was trained on."""
     title: str
     named: int | None
     """The iteration in its name; None is the newest."""
@@ -75,8 +75,8 @@ class Offer:
         return self.workdir
 
     def iterations(self) -> list[int]:
-        """Return the iterations of its run that can be played against; the newest has been read and
-        is whole."""
+        """Return the iterations of its run that can be played against; the newest has been checked
+        and is whole."""
         if not isinstance(self.spec, CheckpointSpec) or self.workdir is None:
             return []
         rows = [row for row in list_checkpoints(self.spec.workdir) if not row.problem]
@@ -106,7 +106,7 @@ class NewGame(NamedTuple):
     iteration: int | None = None
     """None is the newest, or that of the player's name."""
     shape: tuple[int, int] | None = None
-    """Rows and columns; None is the board that it learned on."""
+    """Rows and columns; None is the board that the network was trained on."""
     komi: float | None = None
     handicap: int = 0
     start: str = ""
@@ -149,8 +149,8 @@ class Service:
             if named is None and offer.workdir is not None:
                 offer = dataclasses.replace(offer, title=title(given))
             self.offers[offer.key] = offer
-        self._networks: dict[_Key, Network] = {}
-        self._loaded: OrderedDict[Network, None] = OrderedDict()
+        self._networks: dict[_Key, ServedNetwork] = {}
+        self._loaded: OrderedDict[ServedNetwork, None] = OrderedDict()
         self._num_unloaded = 0
         self._games: OrderedDict[str, WebGame] = OrderedDict()
         self._known_iterations: dict[str, tuple[float, list[int]]] = {}
@@ -205,7 +205,7 @@ class Service:
             raise Refusal(404, f"there is no network {key[:20]!r} here")
         return self.offers[key]
 
-    def network(self, wanted: NewGame) -> Network:
+    def network(self, wanted: NewGame) -> ServedNetwork:
         """Return the network for a game.
 
         Raises:
@@ -223,12 +223,12 @@ class Service:
         key = (wanted.network, iteration, game.board_shape)
         with self._lock:
             if key not in self._networks:
-                self._networks[key] = Network(spec, offer.config, game, self.limits)
+                self._networks[key] = ServedNetwork(spec, offer.config, game, self.limits)
             network = self._networks[key]
         self.use(network)
         return network
 
-    def use(self, network: Network) -> None:
+    def use(self, network: ServedNetwork) -> None:
         """Mark `network` as most recently used; unload the least recently used ones beyond the
         limit. Those that are being loaded stay until the next time: they would go on compiling
         beside their next start.
@@ -273,8 +273,8 @@ class Service:
         return self._keep(game)
 
     def open(self, wanted: NewGame, record: Record) -> WebGame:
-        """Begin with the game of a record: with the chosen network if it learned on its board, then
-        another one that did, then any that can play there.
+        """Open the game of a record, with the chosen network if it was trained on the record's
+        board, else with another one that was, else with any that can play on it.
 
         Raises:
           ValueError: no network here plays it, or a move is not legal.
@@ -298,7 +298,7 @@ class Service:
         rows, columns = record.shape
         raise ValueError(f"no network here plays {record.game} on {columns}x{rows}")
 
-    def _fitting(self, offer: Offer, choice: NewGame, record: Record) -> Network | None:
+    def _fitting(self, offer: Offer, choice: NewGame, record: Record) -> ServedNetwork | None:
         """Return the offered network on the board of a record; None if it does not play there."""
         config = offer.config
         if config.game.name != record.game:
@@ -335,7 +335,7 @@ class Service:
 
 
 def _plays_any_board(config: Config) -> bool:
-    """Return whether a player plays other boards than the one that it learned on."""
+    """Return whether a player plays other boards than the one that it was trained on."""
     return config.network.FITS_ANY_BOARD and isinstance(config.game, GoConfig)
 
 
@@ -357,18 +357,18 @@ def _rules(offer: Offer, shape: tuple[int, int] | None, limits: WebLimits) -> Ga
     return dataclasses.replace(config, size=shape, max_moves=None).build()
 
 
-def _note(network: Network, record: GameRecord) -> str:
+def _note(network: ServedNetwork, record: GameRecord) -> str:
     """Return a note if the rules of a record are not ours, or the network cannot know its komi."""
     assert isinstance(network.game, Go)
     _, note = rules_of_record(record, Rules(network.game.superko, network.game.suicide))
     return " ".join(filter(None, (note, _komi_note(network, record.komi))))
 
 
-def _komi_note(network: Network, komi: float | None) -> str:
+def _komi_note(network: ServedNetwork, komi: float | None) -> str:
     """Return a note if the network cannot know the komi of the game."""
     trained = network.config.game
     if not isinstance(trained, GoConfig) or komi in (None, trained.komi):
         return ""
     if trained.planes == NUM_KOMI_PLANES:
         return ""
-    return f"The network learned with komi {trained.komi:g}: its values are for that komi."
+    return f"The network was trained with komi {trained.komi:g}: its values are for that komi."

@@ -8,7 +8,7 @@ import numpy as np
 
 from azero.engines.session import Session
 from azero.engines.web.adapter import Outcome, empty_board, outcome_by_rules, rewards_of
-from azero.engines.web.networks import GamePlayer, Network
+from azero.engines.web.networks import GamePlayer, ServedNetwork
 from azero.games.chess.pgn import RESULTS, format_pgn
 from azero.games.notes import Note
 from azero.games.position import Position, position_of
@@ -34,7 +34,7 @@ class SquaresAdapter:
 
     def __init__(
         self,
-        network: Network,
+        network: ServedNetwork,
         start: str = "",
         tags: Mapping[str, str] | None = None,
         ratings: Ratings = (None, None),

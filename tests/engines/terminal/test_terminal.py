@@ -53,7 +53,7 @@ def _play(
 
 def test_moves_are_answered_and_the_board_is_drawn() -> None:
     output, session = _play(["c3", "C3", "z9", "hint", "board", "quit", "D4"])
-    assert session.num_moves == 2 and "I play A5 (50% for me" in output and "Good-bye." in output
+    assert session.num_moves == 2 and "I play A5 (50% for me" in output and "Goodbye." in output
     assert "5(O). . . . 5" in output and "3 . .(X). . 3" in output and "1 . . . . . 1" in output
     assert (
         "'C3' is not a legal move here (move 3 of the game); type help for the commands" in output
@@ -71,7 +71,7 @@ def test_ctrl_c_ends_the_thinking_and_not_the_game(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(f"{__name__}.UniformThinker", Interrupted)
     output, session = _play(["C3", "hint"])
     assert "I play A5 (50% for me after 2 visits)" in output and session.num_moves == 2
-    assert "your chances: 50.0% (2 visits)" in output and "Good-bye." in output
+    assert "your chances: 50.0% (2 visits)" in output and "Goodbye." in output
 
 
 def test_a_board_that_is_wider_than_the_terminal_is_not_wrapped() -> None:
@@ -80,7 +80,7 @@ def test_a_board_that_is_wider_than_the_terminal_is_not_wrapped() -> None:
     terminal = Terminal(session, Limits(visits=3), Console(file=out, width=20))
     terminal.handle_line("board")
     assert " 9 . . . . . . . . . 9\n" in out.getvalue()
-    assert "the board needs 22 columns; here are 20" in " ".join(out.getvalue().split())
+    assert "the board needs 22 columns; the terminal has 20" in " ".join(out.getvalue().split())
 
 
 def test_undo_takes_back_a_move_and_its_answer() -> None:
@@ -107,7 +107,7 @@ def test_the_second_player_waits_and_undo_stops_before_the_first_move_is_answere
         "You play White (O)" in output and output.index("I play A5") > 0 and session.num_moves == 1
     )
     assert session.position.to_play == 1
-    assert "no move of yours to take back" in output and output.count("I play") == 2
+    assert "you have no move to take back" in output and output.count("I play") == 2
 
 
 def test_passes_end_a_game_which_is_scored_and_saved(tmp_path) -> None:
@@ -129,7 +129,7 @@ def test_passes_end_a_game_which_is_scored_and_saved(tmp_path) -> None:
     )
     assert (
         "save FILE: the file name is missing" in output
-        and f"written: {path}" in output.replace("\n", "")
+        and f"saved: {path}" in output.replace("\n", "")
         and "/nowhere/at/all.sgf: No such file" in output
         and "~nosuchuser/all.sgf: No such file" in output
         and "Errno" not in output

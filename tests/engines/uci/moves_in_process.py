@@ -5,7 +5,7 @@ import io
 from uniform_thinker import UniformThinker
 
 from azero.engines.lines import InputLine, LineWriter
-from azero.engines.move_game import MoveGame
+from azero.engines.pieces_game import PiecesGame
 from azero.engines.uci.dialects import UCI, USI
 from azero.engines.uci.engine import LONGEST_LINE, UciEngine
 from azero.games.table import make
@@ -41,7 +41,7 @@ class MovesInProcess:
         self.value, self.draw = value, draw
         self._script = _Script()
         self._sink = io.BytesIO()
-        self.game = MoveGame(make(game, **options), self._make)
+        self.game = PiecesGame(make(game, **options), self._make)
         self.engine = UciEngine(
             USI if game == "shogi" else UCI,
             self.game,

@@ -10,7 +10,7 @@ from uniform_thinker import UniformThinker
 
 from azero.engines.background import Background
 from azero.engines.lines import LineReader, LineWriter, standard_streams
-from azero.engines.move_game import MoveGame
+from azero.engines.pieces_game import PiecesGame
 from azero.engines.uci.dialects import UCI, USI
 from azero.engines.uci.engine import UciEngine
 from azero.games.table import make
@@ -18,8 +18,8 @@ from azero.games.table import make
 if __name__ == "__main__":
     stdin, stdout = standard_streams()
 
-    def load(give: Callable[[MoveGame], None]) -> None:
-        game = MoveGame(
+    def load(give: Callable[[PiecesGame], None]) -> None:
+        game = PiecesGame(
             make(sys.argv[1]), lambda game: UniformThinker(game, expects_pass=False, draw=0.25)
         )
         game.begin_to_prepare()

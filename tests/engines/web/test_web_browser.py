@@ -294,7 +294,7 @@ def test_a_tab_whose_search_another_one_has_ended_says_so_and_goes_on_when_it_is
     person.click_square("C3")
     page.wait_for_selector("#message:has-text('The network thinks')")
     page.evaluate("() => fetch('/api/games/' + JSON.parse(sessionStorage['azero-game']).id)")
-    page.wait_for_selector("#message:has-text('This game goes on in another tab.')")
+    page.wait_for_selector("#message:has-text('This game continues in another tab.')")
     page.evaluate("() => document.dispatchEvent(new Event('visibilitychange'))")
     page.wait_for_selector("#ply:has-text('2')")
     assert person.message == "Your move."
@@ -306,7 +306,7 @@ def test_enter_in_the_dialog_starts_the_game(person) -> None:
     page.fill("[name=amount]", "7")
     page.press("[name=amount]", "Enter")
     page.wait_for_selector("#new-dialog", state="hidden")
-    page.wait_for_function("() => JSON.parse(sessionStorage['azero-game']).wishes.amount === 7")
+    page.wait_for_function("() => JSON.parse(sessionStorage['azero-game']).setup.amount === 7")
 
 
 def test_a_page_that_is_reloaded_while_the_network_thinks_gets_its_move(person) -> None:

@@ -353,7 +353,7 @@ def test_a_game_that_does_not_alternate_is_opened_as_it_is(visitor) -> None:
         (0, "A5"),
     ]
     assert answer["handicap"] == 2 and answer["komi"] == 2.5
-    assert answer["note"].startswith("The network learned with komi")
+    assert answer["note"].startswith("The network was trained with komi")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from web_server import GO5, TICTACTOE, Visitor, running
 
 from azero.engines.web import networks
 from azero.engines.web.limits import WebLimits
-from azero.engines.web.networks import FairLock, GamePlayer, Network, title
+from azero.engines.web.networks import FairLock, GamePlayer, ServedNetwork, title
 from azero.engines.web.records import read_record
 from azero.engines.web.service import NewGame, Service
 from azero.games.position import Position
@@ -25,9 +25,11 @@ def never() -> bool:
 
 
 @pytest.fixture(scope="module")
-def network() -> Network:
+def network() -> ServedNetwork:
     spec, config = resolve(parse_player(GO5))
-    network = Network(spec, config, config.game.build(), WebLimits(trees=2, tree_megabytes=16))
+    network = ServedNetwork(
+        spec, config, config.game.build(), WebLimits(trees=2, tree_megabytes=16)
+    )
     player = network.wait(never)
     while not network.is_warm(player):  # until then a tree is begun again with the larger batches
         time.sleep(0.01)
@@ -149,7 +151,7 @@ def test_networks_beyond_the_limit_are_unloaded_and_come_back() -> None:
 
 def test_programs_of_unloaded_networks_do_not_gather(monkeypatch) -> None:
     cleared = []
-    monkeypatch.setattr(Network, "begin", lambda self: None)
+    monkeypatch.setattr(ServedNetwork, "begin", lambda self: None)
     monkeypatch.setattr(jax, "clear_caches", lambda: cleared.append(service._num_unloaded))
     service = Service(
         [GO5.replace("filters=4", f"filters={n}") for n in range(4, 11)], WebLimits(networks=2)
@@ -163,7 +165,7 @@ def test_a_network_compiled_while_caches_are_cleared_does_no_harm(monkeypatch) -
     def clear() -> None:
         raise RuntimeError("dictionary changed size during iteration")
 
-    monkeypatch.setattr(Network, "begin", lambda self: None)
+    monkeypatch.setattr(ServedNetwork, "begin", lambda self: None)
     monkeypatch.setattr(jax, "clear_caches", clear)
     service = Service([GO5, TICTACTOE], WebLimits(networks=1))
     for key in service.offers:
@@ -188,7 +190,9 @@ def test_a_network_that_was_unloaded_during_a_search_counts_again_after_it() -> 
 def test_networks_in_use_by_turns_are_not_loaded_again_before_they_are_there(monkeypatch) -> None:
     """Each turn began another thread that compiled; after a minute there were a hundred."""
     begun, go_on = [], threading.Event()
-    monkeypatch.setattr(Network, "_load", lambda self, give: (begun.append(self), go_on.wait(20)))
+    monkeypatch.setattr(
+        ServedNetwork, "_load", lambda self, give: (begun.append(self), go_on.wait(20))
+    )
     service = Service([GO5, TICTACTOE], WebLimits(networks=1))
     for key in "01" * 5:
         service.new_game(NewGame(key))
@@ -211,7 +215,7 @@ def test_a_network_that_is_unloaded_while_it_compiles_is_not_kept(monkeypatch) -
     unloaded = threading.Event()
     monkeypatch.setattr(networks, "load_thinker", lambda spec, rules: Player())
     spec, config = resolve(parse_player("random-net:tictactoe?blocks=1&filters=4"))
-    network = Network(spec, config, config.game.build(), WebLimits())
+    network = ServedNetwork(spec, config, config.game.build(), WebLimits())
     loading = network.begin()
     network.wait(never)
     network.unload()
@@ -228,7 +232,7 @@ def test_a_game_that_the_page_cannot_show_is_refused_at_the_start() -> None:
 
 def test_a_network_that_cannot_be_loaded_says_why(tmp_path) -> None:
     config = resolve(parse_player(GO5))[1]
-    broken = Network(
+    broken = ServedNetwork(
         parse_player(f"checkpoint:{tmp_path}"), config, config.game.build(), WebLimits()
     )
     with pytest.raises(networks.StartError, match="has no checkpoint"):
@@ -237,7 +241,7 @@ def test_a_network_that_cannot_be_loaded_says_why(tmp_path) -> None:
 
 
 def test_a_record_is_opened_with_a_network_that_learned_on_its_board(monkeypatch) -> None:
-    monkeypatch.setattr(Network, "begin", lambda self: None)
+    monkeypatch.setattr(ServedNetwork, "begin", lambda self: None)
     service = Service(["random-net:go9_efficient?blocks=1&filters=8", GO5])
     assert service.describe()["networks"][0]["sides"] == list(range(2, 26))
     boards = {"5": "1", "3": "0", "7": "0", "9": "0", "9:7": "0", "21": "0"}

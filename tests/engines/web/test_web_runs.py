@@ -15,7 +15,7 @@ from azero.data.run_files import StoredGame, write_samples
 from azero.engines.web import runs
 from azero.engines.web import service as services
 from azero.engines.web.guard import Refusal
-from azero.engines.web.networks import Network
+from azero.engines.web.networks import ServedNetwork
 from azero.engines.web.service import NewGame, Service
 from azero.experiment import load
 
@@ -76,7 +76,7 @@ def test_the_charts_are_those_of_a_run_that_was_begun_again(workdir) -> None:
 
 
 def test_a_game_of_the_run_is_opened_on_the_board(workdir, monkeypatch) -> None:
-    monkeypatch.setattr(Network, "begin", lambda network: None)  # nobody thinks here
+    monkeypatch.setattr(ServedNetwork, "begin", lambda network: None)  # nobody thinks here
     service = Service([GO5])
     game = service.open(NewGame("0"), runs.sample_record(workdir, 2, 1))
     assert [turn.label for turn in game.line] == ["C3", "C4", "pass", "pass"]
@@ -86,7 +86,7 @@ def test_a_game_of_the_run_is_opened_on_the_board(workdir, monkeypatch) -> None:
 
 
 def test_a_game_of_the_run_that_was_resigned_is_saved_with_its_result(workdir, monkeypatch) -> None:
-    monkeypatch.setattr(Network, "begin", lambda network: None)  # nobody thinks here
+    monkeypatch.setattr(ServedNetwork, "begin", lambda network: None)  # nobody thinks here
     resigned = dataclasses.replace(GAME, actions=(12, 7), ending="resignation", rewards=(-1.0, 1.0))
     write_samples(workdir, 3, [resigned])
     game = Service([GO5]).open(NewGame("0"), runs.sample_record(workdir, 3, 0))
@@ -98,7 +98,7 @@ def test_a_game_of_the_run_that_was_resigned_is_saved_with_its_result(workdir, m
 
 def test_a_game_is_with_the_newest_network_of_a_run_or_the_named_one(workdir, monkeypatch) -> None:
     rows = [SimpleNamespace(iteration=number, problem="", digest=f"{number}") for number in (1, 2)]
-    monkeypatch.setattr(Network, "begin", lambda network: None)  # nobody thinks here
+    monkeypatch.setattr(ServedNetwork, "begin", lambda network: None)  # nobody thinks here
     monkeypatch.setattr(services, "list_checkpoints", lambda workdir: rows)
     monkeypatch.setattr(services, "find_checkpoint", lambda workdir: (rows[-1].iteration, None))
     config = load("go5").config
@@ -129,7 +129,7 @@ def test_a_game_is_with_the_newest_network_of_a_run_or_the_named_one(workdir, mo
 
 
 def test_a_newest_checkpoint_without_its_network_is_passed_over(workdir, monkeypatch) -> None:
-    monkeypatch.setattr(Network, "begin", lambda network: None)  # nobody thinks here
+    monkeypatch.setattr(ServedNetwork, "begin", lambda network: None)  # nobody thinks here
     checkpointer = Checkpointer(workdir, load("go5").config)
     for iteration in (1, 2, 3):
         best = {"params": {"filters": jnp.full(9, iteration)}}

@@ -10,7 +10,7 @@ import pytest
 from web_server import TICTACTOE, Visitor, running
 
 from azero.engines.web.limits import WebLimits
-from azero.engines.web.networks import Network
+from azero.engines.web.networks import ServedNetwork
 from azero.engines.web.records import open_record, read_record
 from azero.engines.web.service import NewGame, Service
 from azero.engines.web.squares_adapter import SquaresAdapter
@@ -22,19 +22,19 @@ from azero.players.specs import parse_player, resolve
 LIMITS = WebLimits(visits=50_000, seconds=30.0)
 
 
-def network_of(game: str, **options) -> Network:
+def network_of(game: str, **options) -> ServedNetwork:
     """A network that is never loaded: the rules alone are tested."""
     spec, config = resolve(parse_player(f"random-net:{game}?blocks=1&filters=4"))
-    return Network(spec, config, make(game, **options), LIMITS)
+    return ServedNetwork(spec, config, make(game, **options), LIMITS)
 
 
 @pytest.fixture(scope="module")
-def chess_network() -> Network:
+def chess_network() -> ServedNetwork:
     return network_of("chess", max_moves=LIMITS.moves)
 
 
 @pytest.fixture(scope="module")
-def animal_network() -> Network:
+def animal_network() -> ServedNetwork:
     return network_of("animal_shogi", max_moves=LIMITS.moves)
 
 
@@ -258,7 +258,7 @@ def test_the_result_of_a_record_of_shogi_is_a_special_move(name, text, ending, s
 
 
 def test_the_result_of_a_record_is_shown(monkeypatch) -> None:
-    monkeypatch.setattr(Network, "begin", lambda network: None)
+    monkeypatch.setattr(ServedNetwork, "begin", lambda network: None)
     service = Service(["random-net:chess?blocks=1&filters=4"])
     game = service.open(NewGame("0"), read_record("x.pgn", b'[Result "1-0"]\n\n1-0\n'))
     assert game.describe()["note"] == "The record's result: 1-0."
@@ -266,7 +266,7 @@ def test_the_result_of_a_record_is_shown(monkeypatch) -> None:
 
 @pytest.mark.slow
 def test_a_game_of_shogi_is_saved_and_opened_again(monkeypatch) -> None:
-    monkeypatch.setattr(Network, "begin", lambda network: None)  # nobody thinks here
+    monkeypatch.setattr(ServedNetwork, "begin", lambda network: None)  # nobody thinks here
     network = network_of("shogi", max_moves=LIMITS.moves)
     adapter = SquaresAdapter(network)
     play(adapter, "7g7f", "3c3d", "8h2b+", "3a2b", "B*5e")

@@ -15,7 +15,7 @@ async function failed(response) {
   return new ServerError(message, response.status);
 }
 
-// Throws why there is no answer, or no more of it; status 0 is a lost connection.
+// Throws the reason why an answer is missing or incomplete; status 0 is a lost connection.
 function lost(error) {
   if (error?.name === "AbortError") throw error;
   throw new ServerError("the server cannot be reached; is azero web still running?", 0);

@@ -11,7 +11,7 @@ export function listen(page) {
   on("save", page.save);
   on("undo", page.undo);
   on("pass", () => board.canPlay() && page.change("play", { move: "pass", ply: state.game.ply }, true));
-  on("resign", () => page.change("resign", { colour: ["0", "1"].includes(state.wishes.human) ? Number(state.wishes.human) : state.game.to_play }));
+  on("resign", () => page.change("resign", { colour: ["0", "1"].includes(state.setup.human) ? Number(state.setup.human) : state.game.to_play }));
   on("first", () => page.goTo(0));
   on("back", () => page.goTo(state.game.ply - 1));
   on("forward", () => page.goTo(state.game.ply + 1));
@@ -45,7 +45,7 @@ export function listen(page) {
     event.stopPropagation();
   });
   document.addEventListener("keydown", (event) => key(event, state));
-  // A hidden tab analyses nothing: a browser has but six connections to one server.
+  // A hidden tab does not analyse: a browser has only six connections to one server.
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden && state.game && !state.isBusy && state.searchKind === null) page.catchUp();  // another tab may have the same game
     else if (state.searchKind === "analysis") page.stopSearch();

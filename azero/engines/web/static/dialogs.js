@@ -9,7 +9,7 @@ const USUAL_AMOUNT = { visits: 200, seconds: 5 };
 // Resolves to what kind of game is wanted, or to null.
 export function askForGame(state) {
   const dialog = byId("new-dialog"), form = dialog.querySelector("form"), fields = form.elements;
-  const asked = state.asked ?? { ...state.wishes, fields: { network: state.game?.network } };
+  const asked = state.asked ?? { ...state.setup, fields: { network: state.game?.network } };
   fields.network.replaceChildren(...state.server.networks.map((network) => html("option", { value: network.key }, `${network.title} (${label(network)})`)));
   fields.network.selectedIndex = Math.max(0, state.server.networks.findIndex(({ key }) => key === asked.fields.network));
   fields.human.value = asked.human;

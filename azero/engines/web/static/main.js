@@ -16,7 +16,7 @@ const DEFAULTS = { human: "0", unit: "visits", amount: 200 };
 const state = {
   server: null, // what the server offers
   game: null,
-  wishes: { ...DEFAULTS }, // who plays, and how long the network thinks
+  setup: { ...DEFAULTS }, // who plays, and how long the network thinks
   analyses: new Map(), // by ply
   chances: new Map(), // by ply: the first mover's, for the graph
   mistakes: [],
@@ -29,7 +29,7 @@ const state = {
   asked: null, // what that or a refused new game was asked with
   shownLine: null, // index of the line that is looked at
   problem: "", // what went wrong with the last request
-  isCut: false, // the last request was lost with the connection
+  isCut: false, // whether the connection was lost during the last request
 };
 
 const board = new Board(byId("board"), {
@@ -40,7 +40,7 @@ const board = new Board(byId("board"), {
 board.canPlay = () => Boolean(state.game) && !state.game.over && !state.isBusy && state.searchKind !== "review" && isHumanTurn();
 
 const isHumanTurn = () => {
-  const { human } = state.wishes;
+  const { human } = state.setup;
   return human === "both" || human === "analysis" || (human !== "none" && Number(human) === state.game.to_play);
 };
 const network = () => state.server.networks.find(({ key }) => key === state.game.network);
@@ -72,7 +72,7 @@ function openGame(game) {
   state.chances.clear();
   setMistakes([], false);
   board.open(game);
-  board.flip(state.wishes.human === "1" && Boolean(game.pieces));
+  board.flip(state.setup.human === "1" && Boolean(game.pieces));
   document.body.dataset.game = game.game;
   byId("network").textContent = game.player;
   byId("tab-run").hidden = !network().is_run;
@@ -81,9 +81,9 @@ function openGame(game) {
   render();
 }
 
-// Keeps for this tab what a page that is loaded again needs.
+// Stores for this tab what a reloaded page needs.
 function remember() {
-  sessionStorage.setItem("azero-game", JSON.stringify({ id: state.game.id, wishes: state.wishes, analyses: byId("analyse").checked }));
+  sessionStorage.setItem("azero-game", JSON.stringify({ id: state.game.id, setup: state.setup, analyses: byId("analyse").checked }));
 }
 
 function showGame(game) {
@@ -118,7 +118,7 @@ function render() {
   byId("undo").disabled = plyToUndo() < 0;
   byId("pass").hidden = game.game !== "go";
   byId("pass").disabled = !board.canPlay();
-  byId("resign").disabled = game.over || !["0", "1", "both"].includes(state.wishes.human) || isSearching;
+  byId("resign").disabled = game.over || !["0", "1", "both"].includes(state.setup.human) || isSearching;
   byId("review").disabled = false;
   byId("save").disabled = !game.saves;
   byId("save").title = game.saves ? `Save as ${game.saves.slice(1).toUpperCase()}` : "There is no file format for this game";
@@ -126,7 +126,7 @@ function render() {
   else if (game.over) say(`${game.result}.`, "result");
   else if (state.searchKind === "play") say("The network thinks …");
   else if (state.searchKind === "review") say("The network reviews the game …");
-  else if (isHumanTurn()) say(state.wishes.human === "analysis" || state.wishes.human === "both" ? `${game.sides[game.to_play]} to move.` : "Your move.");
+  else if (isHumanTurn()) say(state.setup.human === "analysis" || state.setup.human === "both" ? `${game.sides[game.to_play]} to move.` : "Your move.");
   else say(`${game.sides[game.to_play]} to move.`);
   if (game.note && !state.problem) byId("message").append(` ${game.note}`);
   drawPlace(game, state.file?.id === game.id);
@@ -195,7 +195,7 @@ async function change(what, fields, answers = false) {
     showGame(game);
     proceed(answers);
   } else if (state.isCut) render();  // the network may have played meanwhile: see catchUp
-  else goOn();
+  else resume();
 }
 
 const goTo = (ply) => {
@@ -203,12 +203,12 @@ const goTo = (ply) => {
   return null;
 };
 
-// Returns where the visitor's turn was before the last move of theirs, or is without a resignation; -1 if nowhere.
+// Returns the ply at which the visitor last was to move, or is without a resignation; -1 if there is none.
 function plyToUndo() {
-  const { game, wishes } = state;
+  const { game, setup } = state;
   const mover = (ply) => (ply === game.ply ? game.to_play : game.line[ply][0]);
   let ply = game.resigned ? game.ply : game.ply - 1;
-  if (["0", "1"].includes(wishes.human)) while (ply >= 0 && mover(ply) !== Number(wishes.human)) ply -= 1;
+  if (["0", "1"].includes(setup.human)) while (ply >= 0 && mover(ply) !== Number(setup.human)) ply -= 1;
   return ply;
 }
 
@@ -230,20 +230,20 @@ function stopSearch() {
   if (isReview) finishReview(false);
 }
 
-// Starts what the position calls for: the network's move, or the analysis.
+// Starts the search that the position needs: the network's move, or the analysis.
 function proceed(answers) {
-  const { game, wishes } = state;
+  const { game, setup } = state;
   if (!game || state.isBusy) return;
   if (answers && !game.over && !isHumanTurn()) {
     const fields = { plays: true, ownership: wantsOwners() };
-    search("play", "think", { ...fields, [wishes.unit]: Number(wishes.amount) });
+    search("play", "think", { ...fields, [setup.unit]: Number(setup.amount) });
   } else if (byId("analyse").checked && !game.over && state.searchKind === null) {
     search("analysis", "think", { ownership: wantsOwners() });
   } else render();
 }
 
-// Goes on with the game where a request held that up.
-const goOn = () => { if (state.searchKind === null) proceed(state.game?.ply === state.game?.line.length); };
+// Continues the game where a request interrupted it.
+const resume = () => { if (state.searchKind === null) proceed(state.game?.ply === state.game?.line.length); };
 
 const wantsOwners = () => state.game.game === "go" && document.querySelector("input[name=overlay]:checked").value === "owners";
 
@@ -273,7 +273,7 @@ async function search(kind, path, fields) {
   state.searchKind = null;
   showReady();
   if (kind === "review") finishReview(!state.problem);
-  if (kind === "play" && !played && !state.problem) fail("this game goes on in another tab");
+  if (kind === "play" && !played && !state.problem) fail("this game continues in another tab");
   if (played) proceed(true);
   else if (kind !== "analysis") render();
 }
@@ -337,8 +337,8 @@ function finishReview(isComplete) {
 
 async function newGame() {
   if (!state.server) return;
-  const wishes = await askForGame(state);
-  if (wishes) await start(wishes);
+  const setup = await askForGame(state);
+  if (setup) await start(setup);
 }
 
 // Returns the game that `work` begins; null if there is none, or another one was asked for meanwhile.
@@ -352,13 +352,13 @@ async function beginGame(work) {
   return game;
 }
 
-async function start({ fields, ...wishes }) {
-  state.asked = { fields, ...wishes };
+async function start({ fields, ...setup }) {
+  state.asked = { fields, ...setup };
   say("Preparing the rules …");
   const game = await beginGame(() => post("/api/games", fields));
-  if (!game) { goOn(); return; }
-  state.wishes = wishes;
-  byId("analyse").checked = wishes.human === "analysis" || byId("analyse").checked;
+  if (!game) { resume(); return; }
+  state.setup = setup;
+  byId("analyse").checked = setup.human === "analysis" || byId("analyse").checked;
   openGame(game);
   proceed(true);
 }
@@ -376,17 +376,17 @@ async function openFile(file, number = 1) {
 }
 
 function openRecord(game) {
-  if (!game) { goOn(); return; }
-  state.wishes = { ...state.wishes, human: "analysis" };
+  if (!game) { resume(); return; }
+  state.setup = { ...state.setup, human: "analysis" };
   openGame(game);
   selectTab("review");
   proceed(false);
 }
 
 function save() {
-  const { game, wishes } = state;
-  const visitor = wishes.human === "analysis" ? "" : "You"; // nobody plays where games are only analysed
-  const names = [0, 1].map((side) => (wishes.human === "none" || (["0", "1"].includes(wishes.human) && Number(wishes.human) !== side) ? game.player : visitor));
+  const { game, setup } = state;
+  const visitor = setup.human === "analysis" ? "" : "You"; // nobody plays where games are only analysed
+  const names = [0, 1].map((side) => (setup.human === "none" || (["0", "1"].includes(setup.human) && Number(setup.human) !== side) ? game.player : visitor));
   const query = new URLSearchParams({ first: names[0], second: names[1] });
   const link = Object.assign(document.createElement("a"), { href: `/api/games/${game.id}/record?${query}`, download: "" });
   link.click();
@@ -432,16 +432,16 @@ async function follow() {
   setTimeout(follow, POLL_MS);
 }
 
-// Goes on where the connection was lost: the server may have carried out what was asked of it.
+// Continues after a lost connection: the server may have carried out the last request.
 async function catchUp() {
   if (!state.game) return begin();
   const game = await attempt(() => get(`/api/games/${state.game.id}`));
   if (!game) return null;
   showGame(game);
-  return goOn();
+  return resume();
 }
 
-// Goes on with the game of this tab, or begins one.
+// Continues the game of this tab, or begins one.
 async function begin() {
   const kept = JSON.parse(sessionStorage.getItem("azero-game") ?? "null");
   if (kept) {
@@ -451,10 +451,10 @@ async function begin() {
       throw error;
     });
     if (game) {
-      state.wishes = kept.wishes;
+      state.setup = kept.setup;
       byId("analyse").checked = kept.analyses;
       openGame(game);
-      goOn();  // the network's search ended with the page before
+      resume();  // the network's search ended with the page before
       return;
     }
   }

@@ -4,12 +4,12 @@ import { drawPiece } from "./pieces.js";
 import { byId, html, percent, signed, svg } from "./svg.js";
 
 export function drawPlayers(state, board, isHumanTurn) {
-  const { game, wishes } = state;
-  const bottom = board.isFlipped || (wishes.human === "1" && !game.pieces) ? 1 : 0;
+  const { game, setup } = state;
+  const bottom = board.isFlipped || (setup.human === "1" && !game.pieces) ? 1 : 0;
   for (const [id, side] of [["top-player", 1 - bottom], ["bottom-player", bottom]]) {
     const row = byId(id);
-    const isNetwork = wishes.human === "none" || (["0", "1"].includes(wishes.human) && Number(wishes.human) !== side);
-    const name = game.players[side] || (isNetwork ? "azero" : wishes.human === "both" || wishes.human === "analysis" ? "" : "You");
+    const isNetwork = setup.human === "none" || (["0", "1"].includes(setup.human) && Number(setup.human) !== side);
+    const name = game.players[side] || (isNetwork ? "azero" : setup.human === "both" || setup.human === "analysis" ? "" : "You");
     row.querySelector("b").textContent = game.sides[side];
     row.querySelector(".soft").textContent = [name, side === 1 && game.komi ? `komi ${game.komi}` : ""].filter(Boolean).join(", ");
     row.querySelector(".stone").className = `stone side-${side} ${game.game}`;

@@ -1,13 +1,13 @@
-// A run as it learns: its numbers, curves and newest games, looked up again while they are shown.
+// A run as it learns: its numbers, curves and newest games, refreshed while they are shown.
 
 import { get, post } from "./api.js";
 import { byId, html } from "./svg.js";
 
 const EVERY_MS = 10000;
 let timer = null;
-let watches = 0; // how often the run was changed: an answer for an earlier one is dropped
+let watches = 0; // counts the calls of watchRun: answers to earlier ones are dropped
 
-// Watches the run of a network; null ends that. `open(game)` shows a game of it.
+// Shows the run of a network until it is called again; null shows none. `open(game)` shows a game of it.
 export function watchRun(network, open) {
   clearTimeout(timer);
   watches += 1;

@@ -1,4 +1,4 @@
-"""A game of chess or shogi as the protocols send it: the start position and all moves, before every
+"""A game of chess or shogi as protocols send it: the start position and all moves before every
 search."""
 
 import functools
@@ -14,9 +14,9 @@ from azero.players.notation import NOTATIONS, as_unfinished
 from azero.players.uci_go import START
 
 
-class MoveGame:
-    """One game, and the session that searches it. A longer list of moves is played from where the
-    known one ends."""
+class PiecesGame:
+    """One game, and the session that searches it. Of a longer list of moves only the new ones are
+    played."""
 
     def __init__(self, game: Game, make_thinker: MakeThinker) -> None:
         """Begin at the start of `game`, which has a notation; JAX is not used before the session is
