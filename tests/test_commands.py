@@ -92,9 +92,9 @@ def parse(words: list[str]) -> None:
     elif name in OF_STAGES:
         alphago.parse(alphago.load_stages(name), words[3:])
     elif name == "endings":
-        tyro.cli(endings.Request, args=words[3:])
+        tyro.cli(endings.EndingsRequest, args=words[3:])
     elif name == "publish":
-        tyro.cli(publish.Request, args=words[3:])
+        tyro.cli(publish.PublishRequest, args=words[3:])
     else:
         assert hasattr(importlib.import_module(words[2]), "main"), f"{words[2]} is no command"
 

@@ -29,7 +29,7 @@ FREE_SHARE = 0.1
 
 
 def diagnose(experiment: str, compile_programs: bool) -> int:
-    """Print what `experiment` needs here; return the number of things that are wrong.
+    """Print what `experiment` needs here, and problems; return the number of problems.
 
     Raises:
       ValueError: there is no such experiment.
@@ -46,12 +46,12 @@ def diagnose(experiment: str, compile_programs: bool) -> int:
             rows = _compile_rows(config, plays)
         columns = ("program", "compile time", "memory per device")
         console.print(make_table("Compiled for these devices", columns, rows))
-    wrong = _problems(config, cost, plays)
-    for problem in wrong:
-        console.print(f"wrong: {problem}", style="red")
-    if not wrong:
-        console.print("nothing is wrong", style="green")
-    return len(wrong)
+    problems = _problems(config, cost, plays)
+    for problem in problems:
+        console.print(f"problem: {problem}", style="red")
+    if not problems:
+        console.print("no problems found", style="green")
+    return len(problems)
 
 
 def _machine_facts() -> dict[str, Cell]:

@@ -18,12 +18,12 @@ from azero.console.tables import count_of
 from azero.games.chess.text import board_of_fen, format_fen
 from azero.games.diagrams import format_ranks
 
-MOST_TRIES = 1000
+MAX_TRIES = 1000
 """Random placements tried for one position before giving up."""
 
 
 @dataclass(frozen=True)
-class Request:
+class EndingsRequest:
     """What positions to make."""
 
     out: Path
@@ -43,7 +43,7 @@ class Request:
     """Random seed."""
 
 
-def write_endings(request: Request) -> int:
+def write_endings(request: EndingsRequest) -> int:
     """Write the file and return how many different positions it holds.
 
     Raises:
@@ -65,7 +65,8 @@ def write_endings(request: Request) -> int:
     check_range(request, "--", "count", 1)
     rng = np.random.default_rng(request.seed)
     streams = [
-        positions(pieces, rng, request.attacker_moves, request.at_edge) for pieces in request.pieces
+        random_endings(pieces, rng, request.attacker_moves, request.at_edge)
+        for pieces in request.pieces
     ]
     lines = list(
         dict.fromkeys(next(streams[number % len(streams)]) for number in range(request.count))
@@ -77,7 +78,7 @@ def write_endings(request: Request) -> int:
     return len(lines)
 
 
-def positions(
+def random_endings(
     pieces: str, rng: np.random.Generator, attacker_moves: float, at_edge: float = 0.0
 ) -> Iterator[str]:
     """Yield random positions with these pieces, in which there is a legal move and the side that
@@ -90,13 +91,11 @@ def positions(
     while True:
         tries = (
             _playable(_place(pieces, rng, attacker_moves, at_edge, is_exchanged))
-            for _ in range(MOST_TRIES)
+            for _ in range(MAX_TRIES)
         )
         fen = next(filter(None, tries), "")
         if not fen:
-            raise ValueError(
-                f"no position with the pieces {pieces} was found in {MOST_TRIES} tries"
-            )
+            raise ValueError(f"no position with the pieces {pieces} was found in {MAX_TRIES} tries")
         is_exchanged = not is_exchanged
         yield fen
 
@@ -150,7 +149,7 @@ def _kings_at_edge(rng: np.random.Generator) -> tuple[int, int]:
 def main(arguments: list[str] | None = None) -> None:
     """Write a file of endings as the command line says."""
     prog = "python -m azero.commands.endings"
-    request = tyro.cli(Request, prog=prog, description=__doc__, args=arguments)
+    request = tyro.cli(EndingsRequest, prog=prog, description=__doc__, args=arguments)
     print(f"{request.out}: {count_of(write_endings(request), 'position')}")
 
 

@@ -1,5 +1,5 @@
-"""Experiments in a notebook: a run in a separate process with live curves, and a game against the
-result."""
+"""Experiments in a notebook: a run in a separate process with live curves, and a game against its
+network."""
 
 import contextlib
 import fcntl
@@ -93,28 +93,28 @@ class Training:
         display = _display()
         end = math.inf if seconds is None else time.monotonic() + seconds
         picture = display.DisplayHandle()
-        picture.display(self._picture(display))
+        picture.display(self._render(display))
         try:
             while self.is_running and time.monotonic() < end:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self._process.wait(SHOWN_SECONDS)
-                picture.update(self._picture(display))
+                picture.update(self._render(display))
         except KeyboardInterrupt:
             pass
         if self.is_running:
             print("stopping at the end of this iteration, and saving ...")
             self.stop()
-        picture.update(self._picture(display))
+        picture.update(self._render(display))
         return self._conclude()
 
     def stop(self) -> None:
-        """Ask the run to save and stop, and wait for it; no more than half a minute, because it
-        drops an iteration that lasts longer."""
+        """Ask the run to save and stop, and wait for it: half a minute at most, because it drops an
+        iteration that takes longer."""
         if self.is_running:
             self._process.send_signal(signal.SIGTERM)
         self._process.wait()
 
-    def _picture(self, display: ModuleType) -> Any:
+    def _render(self, display: ModuleType) -> Any:
         """Return the run's curves and the last line that it printed."""
         last = next((line for line in reversed(self.log) if line.strip()), "starting ...")
         return display.HTML(f"{live_view(self.workdir)}<pre>{escape(last)}</pre>")

@@ -180,7 +180,7 @@ def make_plan(experiment: Experiment, arguments: PlanArguments, console: Console
 
 
 def _advice(is_fitted: bool) -> str:
-    """Return what to do about programs that do not fit; `--fit` has no say in matches."""
+    """Return what to do about programs that do not fit; `--fit` has no effect on matches."""
     return "use another chip or a smaller network" if is_fitted else "--fit chooses sizes that do"
 
 

@@ -52,8 +52,8 @@ from azero.settings import Config
 
 
 @dataclass(frozen=True)
-class Request:
-    """What is published."""
+class PublishRequest:
+    """What to publish: a network with its card, or matches to add to a card."""
 
     name: Positional[str]
     """Name of the network in azero: go9."""
@@ -89,7 +89,7 @@ class Request:
 
 
 def publish(
-    request: Request, root: Path = NETWORKS, console: Console | None = None
+    request: PublishRequest, root: Path = NETWORKS, console: Console | None = None
 ) -> ShippedNetwork:
     """Play the match where a network of that name ships, and write network and card.
 
@@ -135,7 +135,7 @@ def publish(
     return read_network(request.name, root)
 
 
-def _add_matches(request: Request, shipped: ShippedNetwork, root: Path) -> ShippedNetwork:
+def _add_matches(request: PublishRequest, shipped: ShippedNetwork, root: Path) -> ShippedNetwork:
     """Add matches to a card; one against the same opponent at the same settings replaces that.
 
     Raises:
@@ -153,7 +153,7 @@ def _add_matches(request: Request, shipped: ShippedNetwork, root: Path) -> Shipp
     return read_network(request.name, root)
 
 
-def _find_run(request: Request, checkpoint: Path) -> Path:
+def _find_run(request: PublishRequest, checkpoint: Path) -> Path:
     """Return the directory with the files of the run.
 
     Raises:
@@ -182,12 +182,12 @@ def _by(shape: tuple[int, int]) -> str:
 
 
 def _beat(
-    request: Request, checkpoint: Path, old: ShippedNetwork, out: Path, console: Console
+    request: PublishRequest, checkpoint: Path, old: ShippedNetwork, out: Path, console: Console
 ) -> MeasuredMatch:
     """Play the match against the network that ships; return it.
 
     Raises:
-      ValueError: the new network is not surely stronger.
+      ValueError: the new network is not stronger with 95% confidence.
     """
     match = MatchRequest(
         first=f"checkpoint:{checkpoint}?visits={request.visits}&iteration={request.iteration}",
@@ -211,7 +211,7 @@ def _beat(
     return dataclasses.replace(_measured(out, request.name, request.iteration), command="")
 
 
-def _check_size(request: Request, checkpoint: Path, root: Path) -> None:
+def _check_size(request: PublishRequest, checkpoint: Path, root: Path) -> None:
     with tempfile.TemporaryDirectory() as directory:
         path = export_network(checkpoint, Path(directory), request.iteration, half=True)
         size = path.stat().st_size
@@ -225,7 +225,8 @@ def _check_size(request: Request, checkpoint: Path, root: Path) -> None:
 
 
 def _facts(run: Path, config: Config, iteration: int, command: str | None) -> dict[str, Any]:
-    """Return what the files of a run say about what made its network of `iteration`."""
+    """Return the facts of the card about how the network of `iteration` was made, from the files of
+    its run."""
     facts = load_run(run).run
     rows = [row for row in read_rows(run / METRICS) if row["iteration"] <= iteration]
     name = str(facts.get("experiment"))
@@ -298,7 +299,7 @@ def _query(player: str) -> str:
 
 
 def _settings(command: dict[str, Any], player: dict[str, Any]) -> str:
-    """Return what decides the games of a match, in words."""
+    """Return the settings that decide the games of a match, in words."""
     words = visit_words(player.get("visits"))
     if player.get("search") is not None:
         explores = f" with pb-c-init {player['pb_c_init']}" if "pb_c_init" in player else ""
@@ -338,7 +339,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Publish what the command line says."""
     mesh_lib.split_cpu()
     prog = "python -m azero.commands.publish"
-    publish(tyro.cli(Request, prog=prog, description=__doc__, args=arguments))
+    publish(tyro.cli(PublishRequest, prog=prog, description=__doc__, args=arguments))
 
 
 if __name__ == "__main__":

@@ -77,8 +77,8 @@ def analyze(
 def _prepare(
     path: Path, source: Source, visits: int | None, game: int
 ) -> tuple[RecordedGame, TreePlayer, Limits, list[str]]:
-    """Return a game, the player that reviews it, its limits, and what to say about the rules and
-    the komi."""
+    """Return a game, the player that reviews it, its limits, and notes about the rules and the
+    komi."""
     names = _games_of(path)
     spec = chosen_player(source, names[0])
     if visits is not None and visits < 1:
@@ -163,7 +163,7 @@ def _say(console: Console, notes: Sequence[str]) -> None:
 def _rules(
     record: GameRecord, trained: GameConfig, fits_any_board: bool
 ) -> tuple[GameConfig, list[str]]:
-    """Return the rules of the review, and what to say about them."""
+    """Return the rules of the review, and notes about them."""
     if not isinstance(trained, GoConfig):
         raise ValueError(f"the network plays {trained.name}, the record is a game of Go")
     rows, columns = record.board_shape
@@ -180,8 +180,8 @@ def _rules(
         notes.append(f"The record has no valid komi; reviewed with {komi:g}.")
     elif komi != trained.komi and trained.planes != NUM_KOMI_PLANES:
         notes.append(
-            f"The network learned with komi {trained.komi:g} and does not know the game's komi of "
-            f"{komi:g}: its values are for {trained.komi:g}."
+            f"The network was trained with komi {trained.komi:g} and does not know the game's komi "
+            f"of {komi:g}: its values are for {trained.komi:g}."
         )
     longest = max(2 * rows * columns, len(record.moves) + 2)
     rules = dataclasses.replace(
@@ -196,13 +196,13 @@ def _rules(
 
 
 def _writable_stem(path: Path, out: Path | None, game: int) -> Path:
-    """Return what the names of the files begin with, in a directory that can be written to, before
-    hours of searches are lost."""
+    """Return the path with which the names of the files begin, in a directory that can be written
+    to; it is checked before hours of searches are lost."""
     directory = path.parent if out is None else out
     if out is not None and path.exists():
         out.mkdir(parents=True, exist_ok=True)
     if directory.is_dir() and not os.access(directory, os.W_OK):
-        raise ValueError(f"{directory} cannot be written to; name another directory by --out")
+        raise ValueError(f"{directory} cannot be written to; name another directory with --out")
     return directory / _stem(path, game)
 
 

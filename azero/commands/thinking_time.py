@@ -22,8 +22,8 @@ PLOT = "thinking.png"
 
 
 @dataclass(frozen=True)
-class Request:
-    """Matches of a network between neighbouring amounts of simulations."""
+class ThinkingTimeRequest:
+    """Matches of a network against itself with the next smaller number of simulations."""
 
     player: Positional[str]
     """The directory of a run, or a network as in azero match, without visits."""
@@ -37,12 +37,12 @@ class Request:
     """Random seed."""
 
 
-def measure(request: Request) -> EloFit:
+def measure_thinking_time(request: ThinkingTimeRequest) -> EloFit:
     """Play the matches and rate them. A run without an iteration plays all matches with the
     checkpoint that was the newest in the first one.
 
     Raises:
-      ValueError: the amounts are not increasing, or a match cannot be played.
+      ValueError: the numbers of simulations do not increase, or a match cannot be played.
       CheckpointError: a checkpoint cannot be read.
     """
     pairs = list(itertools.pairwise(request.visits))
@@ -73,7 +73,8 @@ def measure(request: Request) -> EloFit:
 def main(arguments: list[str] | None = None) -> None:
     """Print the ratings and write them as a figure."""
     prog = "python -m azero.commands.thinking_time"
-    measure(tyro.cli(Request, prog=prog, description=__doc__, args=arguments))
+    request = tyro.cli(ThinkingTimeRequest, prog=prog, description=__doc__, args=arguments)
+    measure_thinking_time(request)
 
 
 if __name__ == "__main__":

@@ -30,8 +30,8 @@ def test_all_matches_are_of_one_checkpoint(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(thinking_time, "play_match", play)
     monkeypatch.setattr(thinking_time, "rate", lambda directories, *_, **__: len(directories))
-    request = thinking_time.Request("runs/a", tmp_path, visits=(0, 8, 16), games=2)
+    request = thinking_time.ThinkingTimeRequest("runs/a", tmp_path, visits=(0, 8, 16), games=2)
     for _ in range(2):  # the same command continues
-        assert thinking_time.measure(request) == 2
+        assert thinking_time.measure_thinking_time(request) == 2
     names = [f"runs/a?visits={count}" for count in (8, 0, 16, 8)]
     assert played == [(name, 4) for name in names] * 2

@@ -350,7 +350,7 @@ def test_files_that_cannot_be_written_are_named_before_the_searches(
     with pytest.raises(FileExistsError):
         analyze(record, Source("random-net:go5"), out=record)
     monkeypatch.setattr("os.access", lambda *_: False)
-    with pytest.raises(ValueError, match="cannot be written to; name another directory by --out"):
+    with pytest.raises(ValueError, match="cannot be written to; name another directory with --out"):
         analyze(record, Source("random-net:go5"))
 
 

@@ -19,7 +19,7 @@ from azero.api.model import load
 from azero.checkpoint import load_variables
 from azero.commands.models import show_models
 from azero.commands.publish import (
-    Request,
+    PublishRequest,
     _command,
     _facts,
     _match_command,
@@ -195,7 +195,9 @@ def test_a_network_is_published_and_replaced_by_a_stronger_one_alone(tmp_path, m
     weak, strong, networks = tmp_path / "weak", find_network("tictactoe"), tmp_path / "networks"
     assert quiet_run("tictactoe", tictactoe(), weak) == 0
     quiet = Console(quiet=True)
-    few = Request("ttt", weak, games=40, visits=4, random_plies=1, experiment="experiments/ttt")
+    few = PublishRequest(
+        "ttt", weak, games=40, visits=4, random_plies=1, experiment="experiments/ttt"
+    )
     with pytest.raises(ValueError, match="weak is not in experiments/: --experiment names"):
         publish(dataclasses.replace(few, experiment=None), networks, quiet)
     with pytest.raises(ValueError, match="ttt is new: --title says"):
@@ -223,7 +225,7 @@ def test_a_network_is_published_and_replaced_by_a_stronger_one_alone(tmp_path, m
 
     again = dataclasses.replace(few, name="new", title="x")
     publish(again, networks, quiet)
-    one_more = Request("new", match=(tmp_path / "lost",))
+    one_more = PublishRequest("new", match=(tmp_path / "lost",))
     added = publish(one_more, networks, quiet)
     assert [found.won < found.lost for found in added.card.strength] == [True]
     assert publish(one_more, networks, quiet) == added, "the same match is there once"
@@ -231,7 +233,7 @@ def test_a_network_is_published_and_replaced_by_a_stronger_one_alone(tmp_path, m
         with pytest.raises(ValueError, match="is of iteration 60; new is of iteration 2"):
             publish(dataclasses.replace(request, match=(tmp_path / "match",)), networks, quiet)
     with pytest.raises(ValueError, match="nothing to do: name a checkpoint"):
-        publish(Request("new"), networks, quiet)
+        publish(PublishRequest("new"), networks, quiet)
     with pytest.raises(ValueError, match="ttt plays tictactoe on 3x3, the new network go on 9x9"):
         publish(dataclasses.replace(few, checkpoint=find_network("go9"), run=weak), networks, quiet)
     monkeypatch.setattr("azero.commands.publish.MOST_BYTES", 1000)

@@ -10,7 +10,7 @@ import pytest
 from small_runs import digests, quiet_run, tiny
 
 from azero.checkpoint.exported import exported_path, read_exported_settings, write_exported
-from azero.commands.endings import Request, main, write_endings
+from azero.commands.endings import EndingsRequest, main, write_endings
 from azero.data.run_files import write_config
 from azero.experiment import load
 from azero.games.chess.text import board_of_fen
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("shared_programs", "two_devices")
 
 def test_endings_have_the_pieces_that_were_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "endings.txt"
-    count = write_endings(Request(path, ("KQk", "KPkp"), count=40, seed=3))
+    count = write_endings(EndingsRequest(path, ("KQk", "KPkp"), count=40, seed=3))
     lines = path.read_text().splitlines()
     assert len(lines) == count >= 38
     pieces = {
@@ -31,13 +31,13 @@ def test_endings_have_the_pieces_that_were_asked_for(tmp_path: Path) -> None:
     }
     assert pieces == {"KQk", "Kkq", "KPkp"}
     assert all(board_of_fen(line).actions for line in lines)
-    write_endings(Request(tmp_path / "again.txt", ("KQk", "KPkp"), count=40, seed=3))
+    write_endings(EndingsRequest(tmp_path / "again.txt", ("KQk", "KPkp"), count=40, seed=3))
     assert (tmp_path / "again.txt").read_text() == path.read_text()
 
 
 def test_kings_at_the_edge(tmp_path: Path) -> None:
     path = tmp_path / "endings.txt"
-    write_endings(Request(path, count=60, at_edge=1.0, seed=1))
+    write_endings(EndingsRequest(path, count=60, at_edge=1.0, seed=1))
     for line in path.read_text().splitlines():
         rows = "".join(
             "." * int(letter) if letter.isdigit() else letter
