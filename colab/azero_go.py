@@ -14,7 +14,7 @@
 # ---
 
 # %% [markdown]
-# # A computer learns Go from nothing, and you play against it
+# # A computer learns Go from scratch, and you play against it
 #
 # AlphaGo Zero's method on a small board: the program plays itself and learns from its own games
 # alone.

@@ -1,4 +1,4 @@
-"""`azero demo`: learn 5x5 Go from nothing, then show what was learned."""
+"""`azero demo`: learn 5x5 Go from scratch, then show what was learned."""
 
 import os
 import shutil

@@ -57,7 +57,7 @@ def train(
 
 
 def demo(workdir: Path = Path("runs/demo")) -> None:
-    """Learn 5x5 Go from nothing on this machine in minutes, and show the result.
+    """Learn 5x5 Go from scratch on this machine in minutes, and show the result.
 
     Args:
       workdir: directory of the run; the same directory again continues it.

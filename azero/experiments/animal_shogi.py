@@ -1,4 +1,4 @@
-"""Animal shogi (dobutsu shogi) from nothing, on two CPU cores in minutes. With best play the second
+"""Animal shogi (dobutsu shogi) from scratch, on two CPU cores in minutes. With best play the second
 player wins, in 78 moves (Tanaka 2009)."""
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""Full chess from nothing on two CPU cores, with the efficient set of `minichess_efficient`. Games
+"""Full chess from scratch on two CPU cores, with the efficient set of `minichess_efficient`. Games
 start from positions of few pieces up to the whole set, whose file experiments/chess makes:
 
 python -m azero.experiments.chess_efficient --game.start-positions starts.txt
@@ -16,7 +16,7 @@ _SMALL = minichess_efficient.EXPERIMENT.config
 
 EXPERIMENT = Experiment(
     name="chess_efficient",
-    title="Chess from nothing on two CPU cores: the whole game",
+    title="Chess from scratch on two CPU cores: the whole game",
     config=dataclasses.replace(
         _SMALL,
         game=ChessConfig(max_moves=200),  # longer games of beginners are drawn and teach little

@@ -1,4 +1,4 @@
-"""Connect four as Pgx has it, from nothing, on two CPU cores in minutes. With best play the first
+"""Connect four as Pgx has it, from scratch, on two CPU cores in minutes. With best play the first
 player wins (Allen 1988; Allis 1988)."""
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""5x5 Go from nothing, on two CPU cores in minutes. Black wins the whole board by
+"""5x5 Go from scratch, on two CPU cores in minutes. Black wins the whole board by
 opening in the centre (van der Werf 2002)."""
 
 from azero.data.settings import ReplayConfig

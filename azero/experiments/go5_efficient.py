@@ -1,4 +1,4 @@
-"""5x5 Go from nothing, on two CPU cores in minutes: `make demo`. As `go5`, with the network
+"""5x5 Go from scratch, on two CPU cores in minutes: `make demo`. As `go5`, with the network
 and the losses of `go9_efficient`. Black wins the whole board by opening in the centre (van der Werf
 2002)."""
 

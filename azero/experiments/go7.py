@@ -1,4 +1,4 @@
-"""7x7 Go from nothing: fair komi 9 (conjectured, Li Zhe 2015), overnight on a CPU or minutes on an
+"""7x7 Go from scratch: fair komi 9 (conjectured, Li Zhe 2015), overnight on a CPU or minutes on an
 accelerator."""
 
 import dataclasses

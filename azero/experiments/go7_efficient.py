@@ -1,4 +1,4 @@
-"""7x7 Go from nothing on two CPU cores: one network for every komi. The first player wins by 9
+"""7x7 Go from scratch on two CPU cores: one network for every komi. The first player wins by 9
 points (Li Zhe 2015)."""
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""9x9 Go from nothing with the search of AlphaZero's pseudocode; sized for one accelerator,
+"""9x9 Go from scratch with the search of AlphaZero's pseudocode; sized for one accelerator,
 `configs/cpu.toml` for a laptop."""
 
 from azero.data.settings import ReplayConfig

@@ -1,4 +1,4 @@
-"""9x9 Go from nothing on two CPU cores, with what is known to learn from less compute: the network
+"""9x9 Go from scratch on two CPU cores, with what is known to learn from less compute: the network
 with global pooling and its auxiliary heads, games of several komis, averaged weights."""
 
 from azero.data.settings import ReplayConfig

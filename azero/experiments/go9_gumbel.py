@@ -1,4 +1,4 @@
-"""9x9 Go from nothing with Gumbel search at 16 simulations (Danihelka et al. 2022, Figure 2)."""
+"""9x9 Go from scratch with Gumbel search at 16 simulations (Danihelka et al. 2022, Figure 2)."""
 
 import dataclasses
 

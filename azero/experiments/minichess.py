@@ -1,4 +1,4 @@
-"""Gardner's 5x5 minichess from nothing, on two CPU cores in minutes. With best play it is a draw
+"""Gardner's 5x5 minichess from scratch, on two CPU cores in minutes. With best play it is a draw
 (Mhalla and Prost 2013)."""
 
 from azero.data.settings import ReplayConfig

@@ -1,4 +1,4 @@
-"""Full shogi from nothing on two CPU cores, with the settings of `chess_efficient`. The script in
+"""Full shogi from scratch on two CPU cores, with the settings of `chess_efficient`. The script in
 experiments/shogi makes the file of positions that games start from:
 
 python -m azero.experiments.shogi_efficient --game.start-positions starts.txt
@@ -16,7 +16,7 @@ _CHESS = chess_efficient.EXPERIMENT.config
 
 EXPERIMENT = Experiment(
     name="shogi_efficient",
-    title="Shogi from nothing on two CPU cores: the whole game",
+    title="Shogi from scratch on two CPU cores: the whole game",
     config=dataclasses.replace(
         _CHESS,
         game=ShogiConfig(max_moves=200, history=1),

@@ -15,19 +15,19 @@ from azero.settings import Config
 from azero.train.main import main
 from azero.train.settings import CheckpointConfig, RunConfig
 
-_FROM_NOTHING = chess_efficient.EXPERIMENT.config
+_CHESS = chess_efficient.EXPERIMENT.config
 
 EXPERIMENT = Experiment(
     name="sl_chess",
     title="Chess learned from records on two CPU cores: does a small network predict the moves?",
     config=Config(
         game=ChessConfig(history=1),
-        network=_FROM_NOTHING.network,
+        network=_CHESS.network,
         # for playing with what was learned
-        search=_FROM_NOTHING.search.replace(num_simulations=24),
+        search=_CHESS.search.replace(num_simulations=24),
         replay=ReplayConfig(symmetries=False),  # chess has none
         learner=dataclasses.replace(
-            _FROM_NOTHING.learner,
+            _CHESS.learner,
             steps_per_iteration=200,
             # Lowered over the last two fifths of the run's 9,600 steps.
             learning_rate=((0, 2e-3), (5_800, 2e-3), (9_600, 1e-5)),

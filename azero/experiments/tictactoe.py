@@ -1,4 +1,4 @@
-"""Tic-tac-toe from nothing in a minute: the smoke run. Perfect play draws."""
+"""Tic-tac-toe from scratch in a minute: the smoke run. Perfect play draws."""
 
 from azero.data.settings import ReplayConfig
 from azero.experiment import Experiment
