@@ -1,4 +1,4 @@
-"""What chips do at most, and slices of TPUs for which the compiler works without one."""
+"""Peak rates of TPUs and GPUs, and TPU slices that programs can be compiled for without a TPU."""
 
 import importlib.util
 import math
@@ -28,9 +28,9 @@ class Chip:
     axes: int
     """Dimensions of the torus in which the chips of a slice lie."""
     devices: int
-    """JAX devices of a chip: its two cores are one device in v4 and v5p."""
+    """JAX devices of a chip: in v4 and v5p its two cores are one device."""
     clock: float
-    """Cycles per second, in which the compiler estimates times."""
+    """Cycles per second; the compiler estimates times in cycles."""
 
     @property
     def device_hbm(self) -> float:
@@ -77,7 +77,7 @@ CHIPS = {
 }
 """Generations by the name before the colon of a topology."""
 _TPU_KINDS = {"TPU v5 lite": "v5e", "TPU v5": "v5p", "TPU v6 lite": "v6e", "TPU7x": "tpu7x"}
-"""JAX's kinds of devices that are not "TPU" and the generation."""
+"""JAX's device kinds that are not "TPU " and the generation, by kind."""
 _GPU_FLOPS = {
     "T4": (65e12, 8.1e12),  # no bf16: fp16; no TF32 before Ampere: plain float32
     "V100": (125e12, 15.7e12),  # the same; SXM2
@@ -91,15 +91,15 @@ _GPU_FLOPS = {
 without sparsity (NVIDIA's data sheets)."""
 
 _HOST_BOUNDS = (2, 2, 1)
-"""Chips of one host along each axis; a slice of fewer has one host."""
-_SURROUNDINGS = {
+"""Chips of one host along each axis; a smaller slice has one host."""
+_ENVIRONMENT = {
     "TPU_SKIP_MDS_QUERY": "1",
     "TPU_ACCELERATOR_TYPE": "v5litepod-8",
     "TPU_WORKER_HOSTNAMES": "localhost",
     "TPU_WORKER_ID": "0",
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
 }
-"""What libtpu asks of its surroundings; with these it compiles without a TPU, and several processes
+"""Variables that libtpu reads; with these values it compiles without a TPU, and several processes
 may compile at once."""
 
 
@@ -121,18 +121,18 @@ class Topology:
 def peak_flops(kind: str, dtype: str = "bfloat16") -> float | None:
     """Return the peak FLOP/s of a device of JAX's `kind` on operands of `dtype`.
 
-    TPUs take float32 products in one bf16 pass by default. None is a device that no table has.
+    TPUs compute float32 products in one bf16 pass by default. None for an unknown device.
     """
     generations = {f"TPU {name}": name for name in CHIPS} | _TPU_KINDS
     peaks = {kind: CHIPS[name].device_flops for kind, name in generations.items()}
     peaks |= {name: pair[dtype == "float32"] for name, pair in _GPU_FLOPS.items()}
-    # The longest name counts whose words are among those of the kind: not TPU v5 for TPU v5 lite.
+    # The longest name that the kind contains: not TPU v5 for TPU v5 lite.
     names = [name for name in peaks if re.search(rf"\b{name}\b", kind, re.IGNORECASE)]
     return peaks[max(names, key=len)] if names else None
 
 
 def parse_topology(name: str) -> Topology:
-    """Return the slice that `name` means, such as v5e:2x4 or v4:2x2x1.
+    """Return the slice with the name `name`, such as v5e:2x4 or v4:2x2x1.
 
     Raises:
       ValueError: there is no such generation, or the grid has another number of axes.
@@ -152,13 +152,13 @@ def topology_devices(topology: Topology) -> list[Any]:
     """Return the devices of the slice, for a mesh that programs can be compiled for but not run on.
 
     Raises:
-      ValueError: the TPU compiler is not installed, or it does not take the topology.
+      ValueError: the TPU compiler is not installed, or it rejects the topology.
     """
     if importlib.util.find_spec("libtpu") is None:
         raise ValueError('the TPU compiler is not installed: pip install libtpu (or "azero[plan]")')
-    for name, value in _SURROUNDINGS.items():
+    for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
-    jax.config.update("jax_platforms", "cpu")  # where there is a TPU, it is left to others
+    jax.config.update("jax_platforms", "cpu")  # a TPU of this machine is left to other programs
     generation, _, grid = topology.name.partition(":")
     sides = [*map(int, grid.split("x")), 1][:3]
     bounds = tuple(min(side, bound) for side, bound in zip(sides, _HOST_BOUNDS, strict=True))
@@ -169,6 +169,6 @@ def topology_devices(topology: Topology) -> list[Any]:
         ).devices
     except Exception as error:
         reason = str(error).splitlines()[0]
-        message = f"the TPU compiler does not take the topology {topology.name!r}: {reason}"
+        message = f"the TPU compiler rejects the topology {topology.name!r}: {reason}"
         raise ValueError(message) from error
     return list(devices)

@@ -1,4 +1,4 @@
-"""Where compiled programs, and what the compiler says of them, are kept between two starts."""
+"""Where compiled programs, and the compiler's reports on them, are kept between two starts."""
 
 import os
 import sys
@@ -22,7 +22,7 @@ def cache_directory() -> Path:
     """Return azero's part of the user's cache directory (XDG: an empty variable counts as unset).
 
     Raises:
-      ValueError: the user has no home.
+      ValueError: the user has no home directory.
     """
     try:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "azero"
@@ -34,8 +34,8 @@ def cache_directory() -> Path:
 
 
 def use_compilation_cache() -> None:
-    """Keep compiled programs there; to be called before anything is compiled. JAX itself is not
-    loaded for it: an engine's first answers do not wait for that."""
+    """Keep compiled programs in `compilation_cache()`; call this before anything is compiled. It
+    does not import JAX, for which an engine's first answers should not wait."""
     if "jax" in sys.modules:
         sys.modules["jax"].config.update("jax_compilation_cache_dir", compilation_cache())
     else:

@@ -1,8 +1,7 @@
 """Frozen, typed, validated settings; TOML overlays; dump, load and hash.
 
-Every field says its unit and its source in the string below it; `--help` prints those strings. The
-classes are where what they set is, in modules called `settings`; `azero.settings` puts them
-together.
+The string below a field gives its unit and source; `--help` prints these strings. Each package has
+its own classes in a module `settings`; `azero.settings` combines them.
 """
 
 import contextlib
@@ -36,34 +35,36 @@ def check(condition: bool, message: str) -> None:
 
 
 def check_words(words: Sequence[str]) -> None:
-    """Check that no word of a command line is empty, as a variable of the shell that is not set
-    leaves it: as a path it would be the current directory.
+    """Check that no word of a command line is empty, as an unset variable of the shell leaves it:
+    as a path it would be the current directory.
 
     Raises:
-      ValueError: one is; it is named.
+      ValueError: one is; the message names its flag or number.
     """
     for number, (before, word) in enumerate(zip(["", *words], words, strict=False), start=1):
         if not word or (word.startswith("--") and word.endswith("=")):
             name = word[:-1] or (before if before.startswith("--") else f"argument {number}")
-            raise ValueError(f"{name} is empty (a variable that is not set?)")
+            raise ValueError(f"{name} is empty (an unset variable?)")
 
 
 LARGEST_INT = 2**31 - 1
 LARGEST_FLOAT = 3.4e38
 SMALLEST_FLOAT = 1.2e-38
-"""Numbers of int32 and float32, in which the devices compute; smaller fractions are zero there."""
+"""Limits of int32 and float32, in which the devices compute; smaller fractions are zero there."""
 
 
 def check_range(
     settings: Any, table: str, names: str, low: float, high: float = math.inf, above: bool = False
 ) -> None:
-    """Check that the settings `names` of a table, or of none (""), or the flags ("--") of these
-    names, those that are not None and each of several numbers, lie in [low, high], with `above` in
-    (low, high]; NaN lies nowhere, nor does what the devices have no number for: without `high` an
-    integer has 31 bits, and a fraction is one of float32.
+    """Check that the attributes `names` of `settings`, separated by blanks, lie in [low, high], or
+    with `above` in (low, high].
+
+    None passes; of a tuple every number is checked. NaN never passes. Without `high`, an integer
+    must fit int32 and a fraction float32. The message calls an attribute a setting of `table`, a
+    flag if that is "--", or gives its bare name if it is "".
 
     Raises:
-      ValueError: one does not; it is named with its value and what is allowed.
+      ValueError: a number is outside; the message has its name, its value and what is allowed.
     """
     given = [
         (name, number) for name in names.split() for number in _numbers(getattr(settings, name))
@@ -85,7 +86,7 @@ def check_range(
 
 
 def _numbers(value: Any) -> Iterator[Any]:
-    """Yield the numbers of a setting: none of None, and all of those in tuples."""
+    """Yield the numbers of a setting, also those in tuples; none for None."""
     if isinstance(value, tuple):
         for item in value:
             yield from _numbers(item)
@@ -94,31 +95,30 @@ def _numbers(value: Any) -> Iterator[Any]:
 
 
 class Kind:
-    """Base of settings that choose by `name` what is made: a game, a network, a search.
+    """Base of settings whose `name` chooses what is made: a game, a network, a search.
 
-    A kind's class has the settings of that kind alone. `KINDS` of the family says which class a
-    name means, `MAKER` of the class what `build` calls, both as "module:name", so that settings are
-    read without importing what they are of.
+    The class of a kind has only the settings of that kind. `KINDS` of the family maps names to
+    classes, `MAKER` of a class is what `build` calls; both are paths "module:name", so that
+    settings can be read without importing what they make.
     """
 
     KINDS: ClassVar[Mapping[str, str]]
     MAKER: ClassVar[str]
     LACKS: ClassVar[tuple[str, ...]] = ()
-    """Settings of the class that this one extends which have no meaning here: they keep their
-    defaults where another kind is changed into this one."""
+    """Settings of the base class without a meaning here; `as_kind` keeps their defaults."""
     name: str
 
     def build(self, *arguments: Any, **options: Any) -> Any:
-        """Make what these settings are of; the arguments are those of `MAKER` after the
-        settings."""
+        """Make what these settings describe; the arguments follow the settings in the call of
+        `MAKER`."""
         return find(self.MAKER)(self, *arguments, **options)
 
     @classmethod
     def kind(cls, name: Any) -> type[Self]:
-        """Return the class of settings of the kind `name`, in which - is as _.
+        """Return the class of settings of the kind `name`; dashes count as underscores.
 
         Raises:
-          ValueError: there is none of that name.
+          ValueError: no kind has that name.
         """
         known = name.replace("-", "_") if isinstance(name, str) else ""
         if known not in cls.KINDS:
@@ -130,16 +130,16 @@ class Kind:
         """Return the default settings of the kind `name`.
 
         Raises:
-          ValueError: there is none of that name.
+          ValueError: no kind has that name.
         """
         return typing.cast(Any, cls.kind(name))()
 
     def as_kind(self, name: Any, given: Collection[str] = ()) -> Self:
-        """Return settings of the kind `name`: the values here of the settings that it has too, with
-        the same type, and its defaults for the others and for those that are `given` afterwards.
+        """Return settings of the kind `name`, with the values of these for settings that both have
+        with the same type, and defaults for the others and for those in `given`.
 
         Raises:
-          ValueError: there is none of that name, or a value here is not allowed there.
+          ValueError: no kind has that name, or it does not allow one of the values.
         """
         kind = self.kind(name)
         if kind is type(self):
@@ -175,19 +175,19 @@ class Kind:
         ]
 
     def is_elsewhere(self, setting: str) -> bool:
-        """Return whether a setting is one of other kinds and not of this one."""
+        """Return whether only other kinds have a setting."""
         names = self.having(setting)
         return bool(names) and self.name not in names
 
 
 def _types_of_fields(settings: type) -> dict[str, Any]:
-    """Return the types of the settings of a class, without those of its class variables."""
+    """Return the types of a class's settings by name, without its class variables."""
     hints = typing.get_type_hints(settings)
     return {field.name: hints[field.name] for field in dataclasses.fields(settings)}
 
 
 def find(path: str) -> Any:
-    """Return what "module:name" or "module:Class.name" means."""
+    """Return the object at "module:name" or "module:Class.name"."""
     module, _, name = path.partition(":")
     return operator.attrgetter(name)(importlib.import_module(module))
 
@@ -198,12 +198,10 @@ def to_dict(config: Any) -> dict[str, Any]:
 
 
 def load_overlay(path: Path, base: C) -> C:
-    """Return `base` with the keys of the TOML file at `path` replaced; its table [about] is for
-    people.
+    """Return `base` with the keys of the TOML file at `path` replaced, without its table [about].
 
     Raises:
-      ValueError: there is no such file or overlay, it is not TOML, or names a key that does not
-        exist.
+      ValueError: there is no such file or overlay, it is not TOML, or it has an unknown key.
     """
     data = _read_toml(path)
     data.pop("about", None)
@@ -211,13 +209,13 @@ def load_overlay(path: Path, base: C) -> C:
 
 
 def overlay(data: dict[str, Any], base: C, source: str, is_stored: bool = False) -> C:
-    """Return `base` with the keys of `data`, tables as in an overlay file, replaced. Where it
-    `is_stored`, as `to_dict` writes it, settings that are no more, and those of another kind of
-    game, network or search, which runs of former versions have, are left out.
+    """Return `base` with the keys of `data`, tables as in an overlay file, replaced. If it
+    `is_stored`, as `to_dict` writes it, settings that were removed and those of another kind of
+    game, network or search, which runs of earlier versions have, are ignored.
 
     Raises:
-      ValueError: a key is unknown (the nearest one is named) or a value is wrong; `source` and the
-        key are quoted.
+      ValueError: a key is unknown or a value is wrong; the message has `source`, the key and the
+        closest known key.
     """
     data = _without_retired(data) if is_stored else data
     return typing.cast(C, _overlay(base, data, "", source, is_stored))
@@ -231,14 +229,14 @@ OVERLAYS = next(
     ),
     Path("configs"),
 )
-"""Directory of azero's own overlays: in an installed package, or in a checkout."""
+"""Directory of azero's overlays: in an installed package, or in a checkout."""
 LARGEST_OVERLAY = 64 << 10
 """Bytes; those of configs/ have up to 2,000, and tomllib takes quadratic time over dotted keys."""
 
 
 def find_overlay(path: Path) -> Path:
-    """Return the overlay that `path` means: a file, or one of azero's own by its name, "cpu" or
-    "configs/cpu.toml", from wherever the command is given."""
+    """Return the file of an overlay: `path` itself, or one of azero's overlays by its name,
+    "cpu" or "configs/cpu.toml", from any directory."""
     own = OVERLAYS / f"{path.name.removesuffix('.toml')}.toml"
     is_name = path in (Path(own.stem), Path("configs") / own.name)
     return own if is_name and not path.is_file() and own.is_file() else path
@@ -257,7 +255,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ValueError(
             f"cannot read the overlay {path}: {error.strerror}; azero's own are {own}"
         ) from error
-    # not TOML, not UTF-8, or tables in tables without an end
+    # not TOML, not UTF-8, or tables nested too deeply
     except (ValueError, RecursionError) as error:
         raise ValueError(
             f"{path} is not valid TOML: {' '.join(str(error).split())[:300]}"
@@ -298,7 +296,7 @@ def _overlay(base: Any, data: dict[str, Any], prefix: str, source: str, is_store
         if name not in hints and f"{prefix}{name}" in _RETIRED:
             raise ValueError(
                 f"{source}: the setting {prefix}{key} was removed because "
-                f"{_RETIRED[f'{prefix}{name}']}; take the line out"
+                f"{_RETIRED[f'{prefix}{name}']}; remove the line"
             )
         if isinstance(base, Kind) and base.is_elsewhere(name):
             raise ValueError(
@@ -311,7 +309,7 @@ def _overlay(base: Any, data: dict[str, Any], prefix: str, source: str, is_store
                 f"{source}: unknown key {prefix}{key}; the nearest one is {prefix}{nearest}"
             )
         if name in changes:
-            raise ValueError(f"{source}: {prefix}{name} is there twice, with _ and with -")
+            raise ValueError(f"{source}: {prefix}{name} is given twice, with _ and with -")
         current = getattr(base, name)
         if dataclasses.is_dataclass(current):
             if not isinstance(value, dict):
@@ -334,12 +332,12 @@ def _kind_of(base: Kind, data: dict[str, Any], prefix: str, source: str) -> Kind
 
 
 def convert(value: Any, hint: Any, key: str, source: str) -> Any:
-    """Return `value` as the type `hint`: lists become tuples, integers become floats where these
-    are wanted, numbers of numpy become Python's, and "None" is None where that is allowed, as on
-    the command line, because TOML has no word for it.
+    """Return `value` as the type `hint`: lists become tuples, integers floats where needed, numbers
+    of numpy Python's, and "None" becomes None where that is allowed, as on the command line,
+    because TOML has no null.
 
     Raises:
-      ValueError: it is of another type; `source` and the key are quoted.
+      ValueError: it has another type; the message has `source` and the key.
     """
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
@@ -374,14 +372,14 @@ def convert(value: Any, hint: Any, key: str, source: str) -> Any:
 
 
 def as_integer(value: Any) -> int | None:
-    """Return an integer of Python, NumPy or JAX as Python's; None if it is none, or a bool."""
+    """Return an integer of Python, NumPy or JAX as int; None for anything else, bool included."""
     with contextlib.suppress(TypeError):
         return None if isinstance(value, bool) else operator.index(value)
     return None
 
 
 def _format_type(hint: Any) -> str:
-    """Return a type as an overlay has it: int, [[int, float], ...], int or [int, int]."""
+    """Return a type as an overlay writes it: int, [[int, float], ...], int or [int, int]."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         choices = [choice for choice in typing.get_args(hint) if choice is not types.NoneType]
         return " or ".join(map(_format_type, choices))

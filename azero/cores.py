@@ -1,5 +1,5 @@
-"""The cores of this machine's CPU, how many devices JAX makes of them, and what it says if it
-cannot. This needs no JAX."""
+"""The cores of this machine's CPU, how many devices JAX makes of them, and its failure to start
+devices as one line. This needs no JAX."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ def num_cores() -> int:
 
 
 def num_cpu_devices() -> int:
-    """Return one device per core, the largest power of two."""
+    """Return the number of CPU devices: the largest power of two with at least one core each."""
     return 1 << (min(num_cores(), MAX_CPU_DEVICES).bit_length() - 1)
 
 
@@ -42,10 +42,10 @@ def split_cpu_at_start() -> None:
 
 @contextlib.contextmanager
 def explain_devices() -> Iterator[None]:
-    """Turn JAX's failure to start its devices into one line.
+    """Turn a failure of JAX to start its devices into one line.
 
     Raises:
-      ValueError: it failed; the text has JAX's reason and the variables that choose devices.
+      ValueError: it failed; the message has JAX's reason and the variables that choose devices.
     """
     try:
         yield

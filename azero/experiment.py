@@ -13,12 +13,10 @@ NAMES = (
     *("chess", "chess_efficient", "chess_endings", "shogi", "shogi_efficient", "connect_four"),
     *("sl19", "sl9", "sl_chess", "sl_shogi"),
 )
-"""The experiments: each is a module of this package with a value `EXPERIMENT`."""
-
-
-OF_STAGES = ("alphago9", "alphago19")
-"""The experiments of several networks (`azero.train.alphago2016.run`): modules of this package with
-a value `EXPERIMENT` of another kind."""
+"""The experiments: each is a module of `azero.experiments` with an `EXPERIMENT`."""
+MULTI_STAGE = ("alphago9", "alphago19")
+"""The experiments of several stages (`azero.train.alphago2016.run`): modules of `azero.experiments`
+whose `EXPERIMENT` is an `AlphaGoExperiment`."""
 
 
 @dataclass(frozen=True)
@@ -35,19 +33,19 @@ class Experiment:
 
 
 def load(name: str) -> Experiment:
-    """Return the experiment `name`, in which - is as _.
+    """Return the experiment `name`; dashes count as underscores.
 
     Raises:
-      ValueError: there is none of that name, or it is one of `OF_STAGES`.
+      ValueError: no experiment has that name, or it is one of `MULTI_STAGE`.
     """
-    if name in OF_STAGES:
+    if name in MULTI_STAGE:
         raise ValueError(
-            f"{name} makes several networks one after another, so it is not known here, "
-            f"only to azero train; known are: {', '.join(NAMES)}"
+            f"{name} has several stages, so only azero train takes it; "
+            f"the other experiments are: {', '.join(NAMES)}"
         )
     known = name.replace("-", "_")
     if known not in NAMES:
         raise ValueError(
-            f"unknown experiment {name!r}; the experiments are: {', '.join((*NAMES, *OF_STAGES))}"
+            f"unknown experiment {name!r}; the experiments are: {', '.join((*NAMES, *MULTI_STAGE))}"
         )
     return importlib.import_module(f"azero.experiments.{known}").EXPERIMENT

@@ -1,4 +1,4 @@
-"""A function called repeatedly while other work runs: signs of life of long work."""
+"""A function called repeatedly while other work runs, to show that it is alive."""
 
 import contextlib
 import threading

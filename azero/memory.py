@@ -1,4 +1,4 @@
-"""The memory that this process may take, and what to make smaller where there is not enough."""
+"""The memory that this process may take, and what to make smaller if there is not enough."""
 
 import contextlib
 import ctypes
@@ -15,7 +15,7 @@ import numpy as np
 from azero import mesh as mesh_lib
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
-"""Linux's own name of this start of this machine; containers of one machine share it."""
+"""Linux's identifier of this boot of this machine; containers of one machine share it."""
 _HIERARCHIES = Path("/sys/fs/cgroup")
 _OWN_GROUPS = Path("/proc/self/cgroup")
 _SIZE = re.compile(r"allocat\w+ (\d[\d.]*\s?(?:bytes|[KMGTPE]i?B?\b))")
@@ -24,8 +24,7 @@ allocate 64.0 GiB" (XLA's and NumPy's words)."""
 
 
 class OutOfMemoryError(ValueError):
-    """A device or the host has not the memory that was asked for; the text says what to make
-    smaller."""
+    """A device or the host refused an allocation; the message says what to make smaller."""
 
 
 def memory_bytes(hierarchies: Path = _HIERARCHIES, own_groups: Path = _OWN_GROUPS) -> int:
@@ -61,16 +60,16 @@ def _limits(hierarchies: Path, own_groups: Path) -> Iterator[int]:
 
 
 def give_back_freed() -> None:
-    """Give memory that is free in this process back to the system. What XLA compiled with is freed
-    afterwards, but glibc keeps it: 0.7 of 2.4 GB after ten networks (measured)."""
+    """Return memory that is free in this process to the system. XLA frees what compiling took, but
+    glibc keeps it: 0.7 of 2.4 GB after ten networks (measured)."""
     # Other C libraries have no such function.
     with contextlib.suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def process_memory_bytes() -> int:
-    """Return the part of `memory_bytes` that is for this process of a run; all of them call it.
-    Processes that run on one machine share its memory."""
+    """Return this process's part of `memory_bytes`, which all processes of a run on one machine
+    share; all of them call it."""
     return memory_bytes() // _processes_here()
 
 
@@ -92,28 +91,27 @@ def explain_exhaustion() -> Iterator[None]:
     smaller.
 
     Raises:
-      OutOfMemoryError: there was one.
+      OutOfMemoryError: an allocation was refused.
     """
     try:
         yield
     except MemoryError as error:
         raise OutOfMemoryError(
-            f"this machine has not enough memory{_amount(error)}; make smaller: "
-            f"selfplay.num-games, learner.batch-size, replay.window-games, "
+            f"this machine does not have enough memory{_amount(error)}; make smaller: "
+            "selfplay.num-games, learner.batch-size, replay.window-games, "
             "or start fewer processes on it"
         ) from error
     except jax.errors.JaxRuntimeError as error:
         if "RESOURCE_EXHAUSTED" not in str(error):
             raise
         raise OutOfMemoryError(
-            f"a device has not enough memory{_amount(error)}; make smaller: "
-            f"selfplay.search-batch or selfplay.num-games for self-play, "
-            f"learner.batch-size for "
-            "learning, evaluation.games for matches, network.filters; azero doctor "
-            "EXPERIMENT shows what each program needs"
+            f"a device does not have enough memory{_amount(error)}; make smaller: "
+            "selfplay.search-batch or selfplay.num-games for self-play, learner.batch-size for "
+            "learning, evaluation.games for matches, network.filters; azero doctor EXPERIMENT "
+            "shows what each program needs"
         ) from error
 
 
 def _amount(error: BaseException) -> str:
     found = _SIZE.search(str(error))
-    return f" ({found[1]} more were asked for)" if found else ""
+    return f" ({found[1]} more requested)" if found else ""

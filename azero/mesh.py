@@ -1,5 +1,4 @@
-"""The devices of one or many hosts as a mesh, what a host brings to a whole and learns of it, and
-who is the lead host."""
+"""The devices of one or many hosts as a mesh, arrays on it, and exchanges between the processes."""
 
 import contextlib
 import os
@@ -17,8 +16,8 @@ from azero.cores import is_cpu_split_chosen, num_cpu_devices
 from azero.types import PyTree
 
 STUCK_SECONDS = 600
-"""XLA ends the process when the devices of a CPU have waited so long for each other; its own 40 s
-are too few for a machine that is busy with other things."""
+"""XLA ends the process when the devices of a CPU have waited this long for each other; its default
+of 40 s is too short for a busy machine."""
 DATA_AXIS = "data"
 """The one mesh axis: games in self-play, positions in learning."""
 
@@ -47,8 +46,8 @@ def is_lead() -> bool:
 
 
 def make_mesh(devices: list[Any] | None = None) -> Mesh:
-    """Return the mesh of all devices (of all hosts) along the data axis; those of a process lie
-    side by side, so it has one range of games and positions.
+    """Return the mesh of all devices (of all hosts) along the data axis; those of a process are
+    neighbours, so that it has one range of games and positions.
 
     Raises:
       ValueError: the processes have different numbers of devices.
@@ -60,7 +59,7 @@ def make_mesh(devices: list[Any] | None = None) -> Mesh:
             listed = ", ".join(
                 f"process {process} has {count}" for process, count in sorted(counts.items())
             )
-            raise ValueError(f"every process needs the same number of devices, and here {listed}")
+            raise ValueError(f"every process needs the same number of devices, but {listed}")
     return Mesh(np.asarray(devices), (DATA_AXIS,), axis_types=(AxisType.Auto,))
 
 
@@ -71,7 +70,7 @@ def platform_dependent(
     of them compute the same.
 
     The devices of a `jax.shard_map` say which one while the program is traced, and the others are
-    not traced, nested ones least of all, which halves that time (docs/speed.md). Elsewhere
+    not traced, which halves the time of tracing (docs/speed.md). Elsewhere
     `jax.lax.platform_dependent` traces all of them and chooses when the program is lowered.
     """
     device = getattr(jax.sharding.get_abstract_mesh(), "abstract_device", None)
@@ -93,7 +92,7 @@ def batch_sharded(mesh: Mesh) -> NamedSharding:
 
 
 def shapes(tree: PyTree, sharding: NamedSharding) -> PyTree:
-    """Return the shapes of arrays that lie on the devices as `sharding` says."""
+    """Return the shapes of arrays with the sharding `sharding`."""
     return jax.tree.map(
         lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), tree
     )
@@ -111,15 +110,15 @@ def put(tree: PyTree, sharding: NamedSharding) -> PyTree:
     return jax.tree.map(place, tree)
 
 
-def share(count: int) -> slice:
+def process_slice(count: int) -> slice:
     """Return which rows of a batch of `count` are this process's own."""
     size = count // jax.process_count()
     return slice(jax.process_index() * size, (jax.process_index() + 1) * size)
 
 
-def whole(leaf: Any) -> np.ndarray:
-    """Return all of an array in this host's memory, a copy of its own; every process calls this
-    where the array is spread over several."""
+def fetch(leaf: Any) -> np.ndarray:
+    """Return a copy of the whole array in this host's memory; if it is sharded over several
+    processes, all of them call this."""
     if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
         leaf = (
             leaf.addressable_data(0)
@@ -130,7 +129,7 @@ def whole(leaf: Any) -> np.ndarray:
 
 
 def gather(values: np.ndarray) -> np.ndarray:
-    """Return the arrays [...] of all processes, which have one shape, as [P, ...] in every
+    """Return the arrays [...] of all P processes, which have one shape, as [P, ...] in every
     process."""
     return (
         np.asarray(values)[None]
@@ -140,8 +139,7 @@ def gather(values: np.ndarray) -> np.ndarray:
 
 
 def gather_rows(rows: np.ndarray) -> np.ndarray:
-    """Return the rows [N, ...] of all processes one after the other; each may have another number
-    of them."""
+    """Return the rows [N, ...] of all processes, concatenated; N may differ between processes."""
     if jax.process_count() == 1:
         return rows
     counts = gather(np.asarray(len(rows), np.int32))
@@ -154,7 +152,7 @@ def gather_rows(rows: np.ndarray) -> np.ndarray:
 
 
 def from_lead(text: str) -> str:
-    """Return the lead's `text` in every process; what the others pass is not looked at."""
+    """Return the lead's `text` in every process; what the others pass is ignored."""
     if jax.process_count() == 1:
         return text
     content = np.frombuffer(text.encode(), np.uint8) if is_lead() else np.zeros(0, np.uint8)
@@ -164,8 +162,8 @@ def from_lead(text: str) -> str:
     return bytes(np.asarray(multihost_utils.broadcast_one_to_all(padded), np.uint8)[:size]).decode()
 
 
-def smallest(value: int) -> int:
-    """Return the smallest of the hosts' values, so that all of them decide alike."""
+def min_of_processes(value: int) -> int:
+    """Return the minimum of all processes' values, so that all of them decide alike."""
     return int(gather(np.asarray(value)).min())
 
 
@@ -178,5 +176,5 @@ def check_divides(count: int, mesh: Mesh, setting: str) -> None:
     if count % mesh.size:
         raise ValueError(
             f"{setting} = {count} is not divisible by the {mesh.size} devices; the "
-            f"nearest that does is {max(mesh.size, count // mesh.size * mesh.size)}"
+            f"nearest multiple is {max(mesh.size, count // mesh.size * mesh.size)}"
         )

@@ -17,11 +17,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def compiler(sources: Iterable[str | Path], **options: Any) -> Callable[[F], F]:
-    """Return a decorator that compiles a function at its first call, unless the result is on disk;
-    where nothing can be kept on disk, at the first call of every process.
+    """Return a decorator that compiles a function at its first call and keeps the result on disk;
+    where nothing can be written, it is compiled in every process.
 
-    `sources` are the files whose code or constants the function contains: a result of other
-    contents is not used. `options` are those of `numba.njit`.
+    `sources` are the files whose code or constants the function contains: when one changes, the
+    function is compiled again. `options` are those of `numba.njit`.
     """
     digest = hashlib.sha256(b"\0".join(Path(path).read_bytes() for path in sources)).hexdigest()
 

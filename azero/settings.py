@@ -1,4 +1,4 @@
-"""All settings of one experiment, put together from those of its parts."""
+"""All settings of one experiment, composed of those of its parts."""
 
 from dataclasses import dataclass, field
 from typing import Any

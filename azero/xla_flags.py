@@ -1,4 +1,4 @@
-"""The setting of XLA that must stand before JAX starts: what YNNPACK may compute on CPUs. Some of
+"""The XLA flag that must be set before JAX starts: what YNNPACK may compute on CPUs. Some of
 its fusions compute wrong numbers (docs/upstream-ynnpack.md); its single matrix products are right,
 and the only ones of XLA that use a CPU's matrix units (AMX)."""
 
@@ -13,14 +13,14 @@ NAME = "xla_cpu_experimental_ynn_fusion_type"
 FLAG = f"--{NAME}="
 """Empty: nothing is computed by YNNPACK."""
 SINGLE_PRODUCTS = "individual_dot"
-"""The value by which YNNPACK computes matrix products, and fuses nothing with them."""
+"""The value with which YNNPACK computes matrix products and fuses nothing with them."""
 
 
 def limit_ynnpack() -> str:
-    """Add `FLAG` to XLA_FLAGS, where this jaxlib knows it and it is not set yet; with
-    `SINGLE_PRODUCTS` where the CPU has matrix units. Return what was done, in words.
+    """Add `FLAG` to XLA_FLAGS if this jaxlib knows it and it is not set yet, with
+    `SINGLE_PRODUCTS` if the CPU has matrix units. Return what was done, in words.
 
-    Warns where JAX has started already, because it reads XLA_FLAGS only once, when it makes its
+    Warns if JAX has started already, because it reads XLA_FLAGS only once, when it makes its
     first backend.
     """
     flags = _flags()
@@ -48,8 +48,8 @@ def limit_ynnpack() -> str:
 
 
 def cpu_flags() -> frozenset[str]:
-    """Return the words of /proc/cpuinfo, which are this CPU's instruction sets among others; none
-    where Linux does not say."""
+    """Return the words of /proc/cpuinfo, among them this CPU's instruction sets; none if there is
+    no such file."""
     path = Path("/proc/cpuinfo")
     return frozenset(path.read_text(encoding="utf-8").split() if path.exists() else ())
 
@@ -64,8 +64,8 @@ def _flags() -> str:
 
 
 def jaxlib_contains(text: str) -> bool:
-    """Return whether jaxlib's library contains the name of a flag or of its value: XLA ends the
-    process at one that it does not know. jaxlib is not imported."""
+    """Return whether jaxlib's library contains the name of a flag or of its value; XLA aborts at a
+    flag that it does not know. jaxlib is not imported."""
     spec = importlib.util.find_spec("jaxlib")
     for folder in spec.submodule_search_locations or () if spec else ():
         for path in Path(folder).glob("*jax_common*"):

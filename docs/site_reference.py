@@ -21,7 +21,7 @@ from unittest import mock
 from azero.bench import Part
 from azero.commands.main import COMMANDS
 from azero.config import Kind, find, to_dict
-from azero.experiment import NAMES, OF_STAGES, load
+from azero.experiment import MULTI_STAGE, NAMES, load
 from azero.report.schema import EVENTS, METRICS
 from azero.settings import Config
 from azero.train.arguments import Arguments, ClusterOptions
@@ -239,7 +239,7 @@ def experiments_page() -> str:
         own = dict(_flat(to_dict(experiment.config)))
         lines = [f"{key} = {value!r}" for key, value in own.items() if usual.get(key) != value]
         parts.append(f"## {name}\n\n{experiment.title}\n\n{_fenced(chr(10).join(lines))}")
-    for name in OF_STAGES:
+    for name in MULTI_STAGE:
         title = find(f"azero.experiments.{name}:EXPERIMENT").title
         parts.append(f"## {name}\n\n{title} ([stages](../alphago2016.md))\n")
     return "\n".join(parts)

@@ -16,7 +16,7 @@ from azero.bench import Part
 from azero.commands import endings, publish
 from azero.commands.main import COMMANDS, main
 from azero.commands.plan import parse_plan
-from azero.experiment import NAMES, OF_STAGES, load
+from azero.experiment import MULTI_STAGE, NAMES, load
 from azero.train.alphago2016 import run as alphago
 from azero.train.arguments import parse_arguments
 
@@ -89,7 +89,7 @@ def parse(words: list[str]) -> None:
     name = words[2].rpartition(".")[2]
     if name in NAMES:
         parse_arguments(load(name), words[3:])
-    elif name in OF_STAGES:
+    elif name in MULTI_STAGE:
         alphago.parse(alphago.load_stages(name), words[3:])
     elif name == "endings":
         tyro.cli(endings.EndingsRequest, args=words[3:])
@@ -194,4 +194,4 @@ def test_an_empty_word_is_not_the_current_directory(
     with pytest.raises(SystemExit) as end:
         main()
     assert end.value.code == 2
-    assert capsys.readouterr().err == f"azero: {name} is empty (a variable that is not set?)\n"
+    assert capsys.readouterr().err == f"azero: {name} is empty (an unset variable?)\n"

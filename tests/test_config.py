@@ -9,7 +9,7 @@ import pytest
 
 from azero.commands.plan import parse_plan
 from azero.config import check_range, config_hash, load_overlay, overlay, to_dict
-from azero.experiment import NAMES, OF_STAGES, load
+from azero.experiment import MULTI_STAGE, NAMES, load
 from azero.games.chess.settings import ChessConfig
 from azero.games.settings import GameConfig
 from azero.games.shogi.settings import ShogiConfig
@@ -35,7 +35,7 @@ def test_every_overlay_fits_every_experiment_it_names():
         names = tomllib.loads(path.read_text())["about"]["experiments"]
         assert names, path
         for name in names:
-            base = (load_stages if name in OF_STAGES else load)(name).config
+            base = (load_stages if name in MULTI_STAGE else load)(name).config
             game = load_overlay(path, base).game
             assert game.seen_as(base.game) == base.game, (
                 "an overlay may change what the network sees, never what is played"
@@ -75,9 +75,9 @@ def test_every_learning_rate_is_reached():
         (f"{path.stem} {name}", load_overlay(path, load(name).config))
         for path in CONFIGS
         for name in tomllib.loads(path.read_text())["about"]["experiments"]
-        if path.stem != "smoke" and name not in OF_STAGES
+        if path.stem != "smoke" and name not in MULTI_STAGE
     ]
-    named += [(name, load(name).config) for name in NAMES if name not in OF_STAGES]
+    named += [(name, load(name).config) for name in NAMES if name not in MULTI_STAGE]
     for name, config in named:
         learner, (last, rate) = config.learner, config.learner.learning_rate[-1]
         steps = config.run.iterations * learner.steps_per_iteration
@@ -130,7 +130,7 @@ def test_a_class_variable_is_not_a_key(tmp_path):
         ("[learner]\nBATCH_SIZE = 8\n", "the nearest one is learner.batch_size"),
         (
             "[learner]\nbatch_size = 8\nbatch-size = 9\n",
-            "learner.batch_size is there twice, with _ and with -",
+            "learner.batch_size is given twice, with _ and with -",
         ),
         ("[learner]\nbatch_size = -8\n", "learner.batch-size is at least 1, not -8"),
         ("[learner]\nmomentum = 1.5\n", "learner.momentum is from 0 to 1, not 1.5"),
@@ -239,7 +239,7 @@ def test_a_setting_that_is_no_more_is_named_in_an_overlay_and_left_out_of_what_w
     with pytest.raises(
         ValueError,
         match=r"overlay.toml: the setting selfplay.policy-slots was removed because policy "
-        r"targets hold every move .*; take the line out",
+        r"targets hold every move .*; remove the line",
     ):
         load_overlay(path, Config())
 

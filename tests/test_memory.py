@@ -89,12 +89,12 @@ def exhaust_host():
     [
         (
             exhaust_device,
-            r"azero: a device has not enough memory \(70368744177664 bytes more were "
-            r"asked for\); make smaller: selfplay.search-batch",
+            r"azero: a device does not have enough memory \(70368744177664 bytes more "
+            r"requested\); make smaller: selfplay.search-batch",
         ),
         (
             exhaust_host,
-            r"azero: this machine has not enough memory \(32.0 PiB more were asked for\); "
+            r"azero: this machine does not have enough memory \(32.0 PiB more requested\); "
             r"make smaller: selfplay.num-games",
         ),
     ],

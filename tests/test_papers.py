@@ -16,7 +16,7 @@ import tyro
 
 from azero.bench import Part
 from azero.commands.main import COMMANDS
-from azero.experiment import NAMES, OF_STAGES, load
+from azero.experiment import MULTI_STAGE, NAMES, load
 from azero.players.specs import parse_player
 from azero.train.alphago2016.config import STAGES
 from azero.train.alphago2016.run import load_stages, parse
@@ -86,7 +86,7 @@ def names_in(path: str) -> set[str]:
 
 def value_of(experiment: str, setting: str) -> object:
     """Return a setting of an experiment as it stands: `search.c-puct` of `go19`."""
-    value: object = (load_stages if experiment in OF_STAGES else load)(experiment).config
+    value: object = (load_stages if experiment in MULTI_STAGE else load)(experiment).config
     for part in setting.replace("-", "_").split("."):
         value = getattr(value, part)
     return value
@@ -139,7 +139,7 @@ def check_module(module: str, arguments: list[str]) -> None:
     room, name = module.rsplit(".", 1)
     if room != "azero.experiments":
         assert callable(importlib.import_module(module).main), module
-    elif name in OF_STAGES:
+    elif name in MULTI_STAGE:
         stages = parse(load_stages(name), arguments).stages
         assert set(stages) <= set(STAGES), arguments
     else:

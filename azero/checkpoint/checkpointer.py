@@ -395,4 +395,4 @@ def _is_multiple(iteration: int, every: int | None) -> bool:
 
 def _all_agree(mine: bool) -> bool:
     """Return whether `mine` is True in every process."""
-    return bool(mesh_lib.smallest(int(mine)))
+    return bool(mesh_lib.min_of_processes(int(mine)))

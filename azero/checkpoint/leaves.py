@@ -53,7 +53,7 @@ def to_host(tree: PyTree) -> tuple[Flat, Keys]:
     flat: Flat = {}
     keys: Keys = {}
     for (item, path), leaf in leaves.items():
-        flat.setdefault(item, {})[path] = mesh_lib.whole(raw[item, path])
+        flat.setdefault(item, {})[path] = mesh_lib.fetch(raw[item, path])
         keys.setdefault(item, {})[path] = str(jax.random.key_impl(leaf)) if is_key(leaf) else None
     return flat, keys
 

@@ -34,7 +34,7 @@ from azero.data.records.requests import (
     ShowRequest,
 )
 from azero.engines.source import Source
-from azero.experiment import NAMES, OF_STAGES, load
+from azero.experiment import MULTI_STAGE, NAMES, load
 from azero.match.request import LadderRequest, MatchRequest, TournamentRequest
 from azero.match.tuning.request import TuneRequest
 
@@ -42,14 +42,14 @@ from azero.match.tuning.request import TuneRequest
 def train(
     experiment: Annotated[
         Positional[str],
-        tyro.conf.arg(help=f"{', '.join((*NAMES, *OF_STAGES))}; see docs/training.md."),
+        tyro.conf.arg(help=f"{', '.join((*NAMES, *MULTI_STAGE))}; see docs/training.md."),
     ],
 ) -> None:
     """Start or continue an experiment; the same as `python -m azero.experiments.NAME`, whose flags
     may follow."""
     from azero.train.start import start_run
 
-    if experiment in OF_STAGES:
+    if experiment in MULTI_STAGE:
         from azero.train.alphago2016.run import load_stages, start_stages
 
         start_stages(load_stages(experiment), sys.argv[3:])

@@ -23,7 +23,7 @@ from azero.data.shard import row_dtype
 from azero.games.game import Game
 from azero.learn.learner import place_samples
 from azero.match.score import NORMAL_95, wilson_interval
-from azero.mesh import share, whole
+from azero.mesh import fetch, process_slice
 from azero.networks.network import NEVER, Network
 from azero.networks.rollout import NUM_GROUPS
 from azero.selfplay.trajectory import HostArray
@@ -143,9 +143,9 @@ def score_positions(
     for first in range(0, len(position), batch_size):
         chosen = position[first : first + batch_size]
         padded = np.resize(chosen, batch_size)  # one shape, one compilation
-        samples = samples_at(rows, padded[share(batch_size)], game.num_frames)
+        samples = samples_at(rows, padded[process_slice(batch_size)], game.num_frames)
         result = score(params, unpack(game, place_samples(mesh, samples)))
-        parts.append([whole(column)[: len(chosen)] for column in result])
+        parts.append([fetch(column)[: len(chosen)] for column in result])
         if on_batch is not None:
             on_batch(first + len(chosen))
     rank, log_probability, value_error = (

@@ -50,7 +50,7 @@ def go_back(workdir: Path, iteration: int, config: Config) -> str:
         else:
             line = _set_aside_after(workdir, iteration, config)
             write_atomic(known, [json.dumps(went).encode()])
-    mesh_lib.smallest(0)  # no process reads what is being moved
+    mesh_lib.min_of_processes(0)  # no process reads what is being moved
     return line
 
 

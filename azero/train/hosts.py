@@ -33,7 +33,7 @@ def check_shared(workdir: Path) -> None:
     token = workdir / f".shared-{mesh_lib.from_lead(secrets.token_hex(8))}"
     if mesh_lib.is_lead():
         token.touch()
-    mesh_lib.smallest(0)  # a barrier: the file exists before it is looked for
+    mesh_lib.min_of_processes(0)  # a barrier: the file exists before it is looked for
     end = time.monotonic() + _SEEN_SECONDS
     while not token.exists() and time.monotonic() < end:
         time.sleep(0.5)

@@ -364,7 +364,7 @@ class Loop:
         config = self.config.learner
         there = sum(board.replay.count_positions() for board in state.every_board)
         enough = there >= max(1, _share_of(self.config.replay, jax.process_count()).min_positions)
-        if mesh_lib.smallest(int(enough)) == 0:
+        if mesh_lib.min_of_processes(int(enough)) == 0:
             return 0
         steps = config.steps_per_iteration * new_positions // positions_per_iteration(self.config)
         if config.max_samples_per_position is None:

@@ -99,7 +99,7 @@ def restore_selfplay(checkpointer: Checkpointer, loop: Loop) -> tuple[RunState, 
     host, cursor = restored.host, restored.cursor
     inherited: list[ShardName] = []
     slots = slots_before(loop.config.selfplay, restored.devices, jax.device_count())
-    own = mesh_lib.share(len(slots))
+    own = mesh_lib.process_slice(len(slots))
     mine = slots[own] - own.start
     if restored.parts:
         host, cursor, inherited = _redistribute(restored, slots[own])
@@ -136,7 +136,7 @@ def _with_slots(arrays: dict[str, PyTree], slots: HostArray, loop: Loop) -> dict
     split = mesh_lib.batch_sharded(loop.mesh)
 
     def moved(carry: PyTree) -> PyTree:
-        return jax.tree.map(lambda leaf: mesh_lib.put(mesh_lib.whole(leaf)[slots], split), carry)
+        return jax.tree.map(lambda leaf: mesh_lib.put(mesh_lib.fetch(leaf)[slots], split), carry)
 
     names = ["carry", *map(carry_of, loop.others)]
     return arrays | {name: moved(arrays[name]) for name in names}

@@ -55,7 +55,7 @@ class StopRequest:
 
         Every host asks at the same moment.
         """
-        self.is_ending = mesh_lib.smallest(-int(self.is_set)) < 0
+        self.is_ending = mesh_lib.min_of_processes(-int(self.is_set)) < 0
         return self.is_ending
 
 

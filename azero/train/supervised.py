@@ -120,7 +120,7 @@ class Supervised:
             first, None if self.config.network.name == "value2016" else self.game.num_actions
         )
         place = functools.partial(place_samples, self.mesh)
-        share = mesh_lib.share(config.batch_size)
+        share = mesh_lib.process_slice(config.batch_size)
         with self.replay.stream(
             self.config.run.seed, first, config.steps_per_iteration, config.batch_size, place, share
         ) as batches:

@@ -175,7 +175,7 @@ def test_the_doctor_counts_the_devices_of_a_run_and_says_which_setting_makes_tre
         (["elo", ".", "--anchor", "a=1", "--anchor=b=x"], "'b=x' is not an anchor"),
         (["elo", ".", "--anchor", "a=x", "--draws", "half", "--anchor", "b=1"], "'a=x' is not an"),
         (["elo", ".", "--anchor", "a=1", "--anchor", "a=2"], "a player has several ratings"),
-        (["doctor", "alphago9"], "alphago9 makes several networks"),
+        (["doctor", "alphago9"], "alphago9 has several stages"),
         (["doctor", "chess960"], "unknown experiment 'chess960'; the experiments are: tictactoe"),
         (["bench", "loop", "--against", "fairy"], "compares with pgx, not 'fairy'"),
         (["bench", "engine", "--against", "fairy"], "compares with onnx and openvino, not 'fairy'"),

@@ -79,7 +79,7 @@ class AlphaGoArguments:
 
 
 def load_stages(name: str) -> AlphaGoExperiment:
-    """Return the experiment `name`, one of `OF_STAGES`."""
+    """Return the experiment `name`, one of `MULTI_STAGE`."""
     return importlib.import_module(f"azero.experiments.{name}").EXPERIMENT
 
 

@@ -19,7 +19,7 @@ from azero.data.records.importing import run_import
 from azero.data.records.recorded import pack_whole
 from azero.data.records.requests import ImportRequest
 from azero.distributed import EXIT_INTERRUPTED
-from azero.experiment import OF_STAGES
+from azero.experiment import MULTI_STAGE
 from azero.games.go.settings import GoConfig
 from azero.learn.settings import LearnerConfig
 from azero.match.matches import MatchRequest, play_match
@@ -96,7 +96,7 @@ def quiet() -> Console:
     return Console(file=io.StringIO(), width=200)
 
 
-@pytest.mark.parametrize("name", OF_STAGES)
+@pytest.mark.parametrize("name", MULTI_STAGE)
 def test_every_stage_has_whole_settings(name):
     settings = load_stages(name).config
     kinds = {
