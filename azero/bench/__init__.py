@@ -1,4 +1,4 @@
-"""Benchmarks: every number in the README comes from here."""
+"""Benchmarks: one module for each part of `azero bench`."""
 
 import importlib
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ def run_bench(what: str, arguments: Sequence[str]) -> None:
     """Run the benchmark `what` with its own `arguments`; it prints its table.
 
     Raises:
-      ValueError: there is no such benchmark, or it knows no such peer.
+      ValueError: there is no such benchmark, or no such peer to compare with.
     """
     if what not in get_args(Part):
         raise ValueError(

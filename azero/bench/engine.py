@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 import tyro
 
-from azero import mesh as meshes
+from azero import mesh as mesh_lib
+from azero.bench.timing import device_name
 from azero.config import check_range
 from azero.console.tables import Cell, results_table
 from azero.console.terminal import make_console
@@ -33,12 +34,13 @@ from azero.settings import Config
 from azero.types import Array, PyTree
 
 BACKENDS: dict[str, Backend] = {"onnx": "onnxruntime", "openvino": "openvino"}
-"""What `--against` compares with."""
+"""Values of `--against` and the libraries that they name."""
 OPENING_MOVES = 30
 """Random moves before the measured search, for a middle-game position."""
 VALUES = 0.2
-"""Most of a drawn value. With 8,000 visits at 9x9 calls of 128 leaves then have 70 positions (with
-`go9` 79), those of 256 have 92 (84). With values up to 1 the search follows one line: 37, 44."""
+"""Largest magnitude of the stand-in's values. With 8,000 visits at 9x9 calls of 128 leaves then
+have 70 positions (with `go9` 79), calls of 256 have 92 (84). With values up to 1 the search follows
+one line: 37, 44."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class EngineArguments:
     batches: tuple[int, ...] = (1, 8, 16, 32)
     """Leaves per call."""
     visits: int = 800
-    """Of each search."""
+    """Visits of each search."""
     stand_in: bool = False
     """Use hashes of the position as policies and values instead of a network: what remains is the
     cost of the tree, the rules and the calls."""
@@ -104,9 +106,9 @@ def run(arguments: EngineArguments) -> list[EngineResult]:
         outside = _onnx_network(variables, config, BACKENDS[arguments.against])
         leaf, params = outside_leaf(game), ()
     if arguments.stand_in:
-        leaf = ignore_symmetry(drawing_leaf(game))
+        leaf = ignore_symmetry(hash_leaf(game))
     else:
-        leaf = with_drawn_policies(game, leaf)
+        leaf = with_hash_policies(game, leaf)
     position = random_opening(game)
     results = []
     for batch in arguments.batches:
@@ -135,13 +137,13 @@ def _onnx_network(variables: PyTree, config: Config, backend: Backend) -> OnnxNe
         return OnnxNetwork(file, backend)
 
 
-def with_drawn_policies(game: Game, leaf: SymmetryLeafFn) -> SymmetryLeafFn:
+def with_hash_policies(game: Game, leaf: SymmetryLeafFn) -> SymmetryLeafFn:
     """Make the leaf with the values of `leaf` and policies that are hashes of the position.
 
     The policies of random weights are even: the descents of a batch meet at one leaf, and calls are
     not full. Those of trained networks and of hashes are not.
     """
-    draw = drawing_leaf(game)
+    draw = hash_leaf(game)
 
     def drawn(params: PyTree, key: Array, states: PyTree, symmetry: Array) -> tuple[Array, Array]:
         logits, values = leaf(params, key, states, symmetry)
@@ -151,7 +153,7 @@ def with_drawn_policies(game: Game, leaf: SymmetryLeafFn) -> SymmetryLeafFn:
     return drawn
 
 
-def drawing_leaf(game: Game) -> LeafFn:
+def hash_leaf(game: Game) -> LeafFn:
     """Make the leaf whose logits in [-3, 3] and values up to VALUES are hashes of the position."""
 
     def leaf(params: PyTree, key: Array, states: PyTree) -> tuple[Array, Array]:
@@ -204,7 +206,7 @@ def measure(
 
 def main(arguments: list[str]) -> None:
     """Print the table of `run`; `--help` lists the arguments."""
-    meshes.split_cpu()
+    mesh_lib.split_cpu()
     chosen = tyro.cli(EngineArguments, args=arguments)
     if chosen.against is not None and chosen.against not in BACKENDS:
         raise ValueError(
@@ -215,14 +217,11 @@ def main(arguments: list[str]) -> None:
     shape = f"{chosen.size}x{chosen.size}, {chosen.blocks} blocks of {chosen.filters} filters"
     how = f"{network.convolution} {network.inference_dtype}"
     if chosen.stand_in:
-        shape, how = f"{chosen.size}x{chosen.size}, no network", "policies and values are drawn"
-    devices = f"{jax.device_count()} {jax.default_backend()} devices"
+        shape, how = f"{chosen.size}x{chosen.size}, no network", "policies and values are hashes"
     results = run(replace(chosen, against=None))
-    console.print(results_table(results, f"{shape} ({how}), {chosen.visits} visits, {devices}", 0))
+    title = f"{shape} ({how}), {chosen.visits} visits, {device_name()}"
+    console.print(results_table(results, title, 0))
     if chosen.against is not None:
         results = run(replace(chosen, stand_in=False, overlaps=False))
-        console.print(
-            results_table(
-                results, f"{shape} ({BACKENDS[chosen.against]}, CPU), {chosen.visits} visits", 0
-            )
-        )
+        title = f"{shape} ({BACKENDS[chosen.against]}, CPU), {chosen.visits} visits"
+        console.print(results_table(results, title, 0))

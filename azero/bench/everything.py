@@ -1,7 +1,7 @@
 """Everything that fits this machine, each part in a separate process: `azero bench all`.
 
-A part that fails is named and the others continue. With --json every record is on disk as soon as
-its part is done, and with --resume those are not measured again.
+A part that fails is reported and the others continue. With --json a record is on disk as soon as
+its part is done, and with --resume it is not measured again.
 """
 
 import contextlib
@@ -41,9 +41,9 @@ class EverythingArguments:
     quick: bool = False
     """Shorter and with fewer sizes: minutes instead of an hour, and less precise."""
     json: Path | None = None
-    """Append a JSON record per part to this file, as each finishes."""
+    """Append a JSON record for each part to this file when it finishes."""
     resume: bool = False
-    """Skip parts that the file already has for these devices, and show them with the rest."""
+    """Do not repeat parts that the file has for these devices; show their figures with the rest."""
     markdown: bool = False
     """Print the table as Markdown on standard output; everything else goes to standard error."""
     only: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ def run(arguments: EverythingArguments, console: Console) -> list[Record]:
     """Measure the parts one after the other and return their records.
 
     Raises:
-      ValueError: a part is unknown, or there is no file to resume from.
+      ValueError: a part is unknown, or --resume is given without --json.
     """
     if unknown := [name for name in arguments.only if name not in PARTS]:
         raise ValueError(f"unknown part {unknown[0]!r}; the parts are: {', '.join(PARTS)}")
@@ -139,7 +139,9 @@ def read_records(path: Path) -> list[Record]:
     try:
         return [_record(row) for row in read_rows(path)]
     except (TypeError, KeyError):
-        raise ValueError(f"{path} holds other rows than those of azero bench all") from None
+        raise ValueError(
+            f"{path} is not a file of azero bench all; give --json another file"
+        ) from None
 
 
 def _record(fields: dict) -> Record:

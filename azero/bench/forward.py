@@ -20,11 +20,11 @@ from azero.settings import Config
 from azero.types import Array, PyTree
 
 REPEATS = 3
-"""Number of measurements, of which the best counts."""
+"""Number of measurements; the best counts."""
 
 
 def calls_of(config: SearchConfig, num_actions: int) -> Counter[int]:
-    """Return how often one search calls the network with how many positions per game: the root's
+    """Return the network calls of one search, by their number of positions per game: the root's
     call, and one for every round of simulations."""
     calls = Counter({1: 1})
     if not isinstance(config, GumbelConfig):

@@ -112,8 +112,8 @@ def environment_engine(contest: Contest) -> RulesEngine:
 
 
 def _environment(name: str, env: Any) -> RulesEngine:
-    """Return the rules of an environment of Pgx. The planes, which its step also makes, are thrown
-    away, so that the compiler drops them."""
+    """Return the rules of a Pgx environment. The planes, which its step also computes, are replaced
+    by zeros, so that the compiler drops them."""
 
     def forget(state: Any) -> Any:
         return state.replace(observation=jnp.zeros_like(state.observation))

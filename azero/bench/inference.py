@@ -1,8 +1,8 @@
-"""Speed of inference on a CPU beside ONNX Runtime and OpenVINO: `azero bench inference`.
+"""Speed of inference on a CPU compared with ONNX Runtime and OpenVINO: `azero bench inference`.
 
 All evaluate the same network with random weights on all cores: ours in the form of self-play, with
-a device of every core, the others its ONNX file (`azero.interop.onnx_file`), with a part of the
-batch on every core. Each is measured with several batches, of which the fastest counts.
+one device per core, the others its ONNX file (`azero.interop.onnx_file`), with a part of the batch
+on every core. Each is measured with several batch sizes; the fastest counts.
 """
 
 import functools
@@ -51,16 +51,16 @@ class Shape(NamedTuple):
 
 @dataclass(frozen=True)
 class InferenceArguments:
-    """Time inference beside other programs' libraries."""
+    """Time inference, and that of other libraries."""
 
     against: tuple[Backend, ...] = ("onnxruntime", "openvino")
-    """Which others; those that are not installed are named and left out."""
+    """Libraries to compare with; those that are not installed are skipped with a message."""
     networks: tuple[str, ...] = ("5x4x32", "9x4x48", "9x6x128", "19x6x96", "19x20x256")
     """Points per side, blocks and filters."""
     batches: tuple[int, ...] = (8, 64, 256)
     """Positions a call, over all cores."""
     seconds: float = 1.0
-    """Of each measurement."""
+    """Seconds of each measurement."""
 
 
 class InferenceResult(NamedTuple):
@@ -97,7 +97,7 @@ def run(arguments: InferenceArguments, console: Console) -> list[InferenceResult
     """Measure every network, ours first.
 
     Raises:
-      ValueError: a network is not understood.
+      ValueError: a network is not SIZExBLOCKSxFILTERS.
     """
     shapes = [read_shape(text) for text in arguments.networks]
     for library in arguments.against:
@@ -149,20 +149,20 @@ def _libraries(shape: Shape, against: tuple[Backend, ...]) -> Iterator[tuple[str
         for library in against:
             if importlib.util.find_spec(library) is None:
                 continue
-            yield library, "float32", _outside(OnnxNetwork(file, library, dtype="float32"))
+            yield library, "float32", _of_onnx(OnnxNetwork(file, library, dtype="float32"))
             if library == "openvino" and openvino_has_bfloat16():
-                yield library, "bfloat16", _outside(OnnxNetwork(file, library))
+                yield library, "bfloat16", _of_onnx(OnnxNetwork(file, library))
 
 
-def _outside(network: OnnxNetwork) -> _Evaluate:
+def _of_onnx(network: OnnxNetwork) -> _Evaluate:
     return lambda planes: network(planes.astype(np.float32))
 
 
 def _fastest(
     shape: Shape, library: str, how: str, evaluate: _Evaluate, arguments: InferenceArguments
 ) -> InferenceResult:
-    """Measure all batches, rounded up to the same for every device, planes on the host in, outputs
-    there out, and return the fastest."""
+    """Return the fastest of all batches, which are rounded up to multiples of the devices; planes
+    and outputs are on the host."""
     devices = jax.device_count()
     config = ResNetConfig(blocks=shape.blocks, filters=shape.filters)
     most = LONGEST_CALL / count_operations(config, shape.size)

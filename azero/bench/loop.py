@@ -112,8 +112,7 @@ def fill_replay(loop: Loop, state: RunState) -> None:
 
 
 def timed_iteration(loop: Loop, state: RunState) -> tuple[IterationDone, float, float]:
-    """Run one iteration; returns its last event and the processor's seconds of self-play and of
-    learning."""
+    """Run one iteration; return its last event and the CPU seconds of self-play and of learning."""
     began = learning = time.process_time()
     for event in loop.iterate(state):
         if isinstance(event, Phase) and event.text == "learning":
@@ -127,7 +126,7 @@ def measure_peer(setting: SettingName, iterations: int) -> LoopResult:
     """Measure the plain loop in a process of its own.
 
     Raises:
-      ValueError: it could not run; its last line says why.
+      ValueError: it could not run; the message has the reason.
     """
     command = f"-m azero.bench.peers --setting {setting} --iterations {iterations}"
     done = subprocess.run(

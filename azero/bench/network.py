@@ -17,6 +17,7 @@ import numpy as np
 import tyro
 from jax.sharding import Mesh, PartitionSpec
 
+from azero.bench.timing import device_name
 from azero.config import check_range
 from azero.console.tables import Cell, results_table
 from azero.console.terminal import make_console
@@ -82,7 +83,7 @@ class NetworkArguments:
     train: bool = False
     """Also time the training step."""
     repeats: int = 5
-    """Number of calls, of which the best counts."""
+    """Number of calls; the best counts."""
 
 
 def run(arguments: NetworkArguments) -> list[NetworkResult]:
@@ -172,9 +173,9 @@ def main(arguments: list[str]) -> None:
     chosen = tyro.cli(NetworkArguments, args=arguments)
     check_range(chosen, "--", "size blocks filters batch repeats", 1)
     results = run(chosen)
-    devices = f"{jax.device_count()} {jax.default_backend()} devices"
     network = f"{chosen.size}x{chosen.size}, {chosen.blocks} blocks of {chosen.filters} filters"
-    make_console().print(results_table(results, f"{network}, batch {chosen.batch}, {devices}", 2))
+    title = f"{network}, batch {chosen.batch}, {device_name()}"
+    make_console().print(results_table(results, title, 2))
 
 
 def _make(config: ResNetConfig, size: int) -> Network:

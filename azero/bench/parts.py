@@ -45,7 +45,7 @@ class Record:
     seconds: float
     figures: list[Figure] = field(default_factory=list)
     reason: str = ""
-    """Reason without figures."""
+    """Why there are no figures."""
 
 
 class Skipped(Exception):
@@ -74,7 +74,7 @@ def on_cpu() -> bool:
 
 
 def installed(peer: str) -> str | None:
-    """Return `peer` if it is installed; where it is not, say so and return None."""
+    """Return `peer` if it is installed; otherwise say so and return None."""
     if importlib.util.find_spec(peer) is not None:
         return peer
     print(f"{peer} is not installed: measured without it", flush=True)

@@ -37,8 +37,8 @@ _CHUNK = (16, 256)
 
 
 def bench_configs() -> dict[str, Config]:
-    """Return what is measured, with nets that learn faster than those of the experiments, so that
-    the learner's waiting is overstated."""
+    """Return the settings by row, with smaller networks than those of the experiments, so that the
+    learner's waiting is overstated."""
     small = ResNetConfig(blocks=2, filters=32, value_hidden=32)
     large = Config(game=GoConfig(size=(19,)), network=small, learner=LearnerConfig(batch_size=256))
     return {
@@ -61,7 +61,7 @@ class ReplayArguments:
     """Measure the replay: memory and disk, and how fast positions are added and sampled."""
 
     positions: int = 200_000
-    """Positions in it."""
+    """Positions in the replay."""
     steps: int = 40
     """Learning steps."""
 

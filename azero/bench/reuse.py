@@ -38,13 +38,15 @@ def run(arguments: Arguments) -> MatchResult:
     """Play the match; return the result of the side that keeps its trees.
 
     Raises:
-      ValueError: the player is not one of our networks.
+      ValueError: the player is not a network of azero.
       CheckpointError: a checkpoint cannot be read.
     """
     given = parse_player(arguments.player)
     spec = resolve(given)[0] if isinstance(given, NetworkSpec) else given
     if not isinstance(spec, NetworkSpec):
-        raise ValueError(f"{arguments.player!r} is not one of our network players")
+        raise ValueError(
+            f"{arguments.player!r} is not a network of azero, such as go9 or checkpoint:DIR"
+        )
     loaded = load_player(spec)
     config, game = loaded.config, loaded.game
     leaf = match_leaf(config, game, config.network.build(game))

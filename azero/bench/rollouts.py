@@ -28,13 +28,14 @@ from azero.networks.rollout import GROUPS, NUM_GROUPS, init_weights
 PAPER = 1000.0
 """Rollouts a second and CPU thread (AG16)."""
 SPREAD = 0.1
-"""Of random weights, small enough that games are as long as an untrained policy's."""
+"""Standard deviation of the random weights, so small that games are as long as with an untrained
+policy."""
 SIZES = (9, 19)
 ROLLOUT_BATCHES = (16, 256)
-"""The player's, and one at which a call costs nothing; the better of them counts."""
+"""The player's batch, and one so large that the call itself costs nothing; the better counts."""
 PLANES_BATCHES = (1024,)
 ACCELERATOR_BATCHES = (1024, 4096, 16384)
-"""Of planes; rollouts are played on the host."""
+"""Batches of planes; rollouts are played on the host."""
 MOVES_BEFORE = {9: 40, 19: 150}
 """Random moves before the planes are measured."""
 

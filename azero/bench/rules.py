@@ -98,16 +98,16 @@ def compare_with_sgfmill(size: int, games: RandomGames, komi: float) -> int:
     """
     from sgfmill import boards
 
-    values = {"b": 1, "w": -1, None: 0}
     for game in range(games.actions.shape[1]):
         board, colour = boards.Board(size), "b"
         for index, action in enumerate(games.actions[:, game].tolist()):
             if action < size * size:
                 # Rows are mirrored, which no rule sees.
                 board.play(*divmod(action, size), colour)
-            theirs = [values[cell] for row in board.board for cell in row]
             place = f"{size}x{size} game {game} move {index}"
-            assert games.boards[index, game].tolist() == theirs, f"{place}: the boards differ"
+            assert games.boards[index, game].tolist() == _cells(board), (
+                f"{place}: the boards differ"
+            )
             colour = "w" if colour == "b" else "b"
             if games.is_over[index, game]:
                 assert board.area_score() - komi == games.scores[index, game], (
@@ -115,6 +115,11 @@ def compare_with_sgfmill(size: int, games: RandomGames, komi: float) -> int:
                 )
                 board, colour = boards.Board(size), "b"
     return games.actions.size
+
+
+def _cells(board: Any) -> list[int]:
+    """Return the points of sgfmill's board, row by row: 1 Black, -1 White, 0 empty."""
+    return [{"b": 1, "w": -1, None: 0}[cell] for row in board.board for cell in row]
 
 
 def check_random(
@@ -199,14 +204,13 @@ def compare_final_board(record: GameRecord, board: np.ndarray) -> bool:
     for colour, action in record.moves:
         if action < record.size**2:
             theirs.play(*divmod(action, record.size), "bw"[colour])
-    values = {"b": 1, "w": -1, None: 0}
-    return [values[cell] for row in theirs.board for cell in row] == board.tolist()
+    return _cells(theirs) == board.tolist()
 
 
 def check_records(paths: Positional[tuple[Path, ...]]) -> Iterator[str]:
     """Replay every game of the files; yield a line for every violation and one for every file."""
     if not paths:
-        raise SystemExit("replay: name the files of games")
+        raise SystemExit("replay: give at least one file of games")
     for path in paths:
         num_games = num_moves = num_clean = num_equal = 0
         rules: Counter[str] = Counter()

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import tyro
 
 from azero.bench.games import random_positions
-from azero.bench.timing import best_seconds
+from azero.bench.timing import best_seconds, device_name
 from azero.config import check_range
 from azero.console.tables import Cell, results_table
 from azero.console.terminal import make_console
@@ -33,7 +33,7 @@ from azero.search.settings import GumbelConfig, PuctConfig, SearchConfig
 from azero.types import Array, PyTree
 
 OPENING_PLIES = 20
-"""Random moves before the measured positions, for middle-game positions."""
+"""Random moves before the measured positions, so that they are from the middle of games."""
 STAND_IN_SCALE = 0.15
 """Standard deviation of the stand-in's weights: its logits then have a spread of 2, so that priors
 are peaked and descents deep, as with a trained network."""
@@ -101,8 +101,8 @@ def run(arguments: SearchArguments) -> list[SearchResult]:
     positions.
 
     Raises:
-      ValueError: the network or the game is not understood, or mctx is needed for the comparison
-        and not installed.
+      ValueError: the network or the game is unknown, or mctx is not installed and --against is not
+        none.
     """
     with_mctx, repeats = arguments.against == "mctx", arguments.repeats
     if with_mctx and importlib.util.find_spec("mctx") is None:
@@ -129,8 +129,7 @@ def run(arguments: SearchArguments) -> list[SearchResult]:
 
 
 def mctx_equivalents(config: SearchConfig, game: Game, leaf: LeafFn) -> dict[str, SearchFn]:
-    """Return the searches of mctx that do what `config.name` does, by the name they get in the
-    table."""
+    """Return mctx's counterparts of the search `config`, by their names in the table."""
     if not isinstance(config, PuctConfig):
         return {"mctx_gumbel": config.as_kind("mctx_gumbel").build(game, leaf)}
     own_rule = config.as_kind("mctx_puct").build(game, leaf)
@@ -138,8 +137,8 @@ def mctx_equivalents(config: SearchConfig, game: Game, leaf: LeafFn) -> dict[str
 
 
 def muzero_policy(config: PuctConfig, game: Game, leaf: LeafFn) -> SearchFn:
-    """Return `mctx.muzero_policy` as the library has it, to be timed: its own rule, noise over all
-    moves, Q-values rescaled by those of the siblings."""
+    """Return `mctx.muzero_policy` unchanged: its own rule, noise over all moves, Q-values rescaled
+    by those of the siblings."""
     import mctx
 
     from azero.search.batched.mctx_backend import ILLEGAL_LOGIT, make_recurrent_fn, read_output
@@ -239,7 +238,11 @@ def play_and_evaluate(
 
 
 def make_leaf(game: Game, network: str) -> tuple[LeafFn, PyTree]:
-    """Return a leaf over the network that `network` names, and its parameters."""
+    """Return a leaf of the network with the name `network`, and its parameters.
+
+    Raises:
+      ValueError: it is neither stand-in nor BLOCKSxFILTERS.
+    """
     if network == "stand-in":
         features = game.board_shape[0] * game.board_shape[1] * game.num_planes
         weights = STAND_IN_SCALE * jax.random.normal(
@@ -282,6 +285,6 @@ def main(arguments: list[str]) -> None:
     board = f"{chosen.size}x{chosen.size}" if chosen.game == "go" else chosen.game
     title = (
         f"{chosen.batch} games of {board}, {chosen.num_simulations} "
-        f"simulations, {chosen.network} network, {jax.default_backend()}"
+        f"simulations, {chosen.network} network, {device_name()}"
     )
     make_console().print(results_table(results, title, 1))

@@ -1,5 +1,5 @@
-"""The measured settings: board, network and search, and the number of concurrent games on each kind
-of machine."""
+"""The measured settings: board, network, search, and the number of concurrent games on a CPU and on
+an accelerator."""
 
 import dataclasses
 from dataclasses import dataclass

@@ -30,11 +30,11 @@ GAMES: tuple[GameName, ...] = get_args(GameName)
 def run(
     topology: str = TOPOLOGY, name: GameName = "go 19x19", num_games: int = 1024
 ) -> dict[str, Any]:
-    """Compile one step and the legal mask of `num_games` real games of GAMES for `topology`,
-    sharded over its chips, and return the results.
+    """Compile one step and the legal mask of `num_games` games of `name` for `topology`, sharded
+    over its chips, and return the results.
 
     Raises:
-      ValueError: libtpu is not installed, or it does not know the topology.
+      ValueError: libtpu is not installed, or it rejects the topology.
     """
     mesh = topology_mesh(parse_topology(topology))
     lowered = lower_game_step(CONTESTS[name].build(), mesh, num_games)
@@ -61,7 +61,7 @@ class TpuArguments:
 
 
 def main(arguments: list[str]) -> None:
-    """Print what the TPU compiler says; `--help` lists the arguments."""
+    """Print the results of `run`; `--help` lists the arguments."""
     chosen = tyro.cli(TpuArguments, args=arguments)
     for game in chosen.game or GAMES:
         for name, value in run(chosen.topology, game).items():

@@ -132,7 +132,7 @@ def run(arguments: TrainArguments) -> list[TrainResult]:
 
 def step_flops(config: NetworkConfig, game: Game) -> float:
     """Return the operations of a training step for one position: forward and backward, without the
-    gradient by the planes, which nothing needs."""
+    gradient of the planes, which nothing needs."""
     params = parameter_shapes(config.build(game))
     points = game.board_shape[0] * game.board_shape[1]
     stems = sum(params[tower]["stem"]["kernel"].size for tower in params if tower.endswith("tower"))
@@ -143,7 +143,7 @@ def fit(
     batch: int, devices: int, measure: Callable[[int], tuple[float, float]]
 ) -> tuple[int, tuple[float, float]]:
     """Return the largest of `batch`, half of it, a quarter ... that fits the devices' memory, and
-    what `measure` says of it."""
+    the result of `measure` for it."""
     while True:
         try:
             return batch, measure(batch)
