@@ -27,8 +27,8 @@ v5p)."""
 COPIED = ("pyproject.toml", "README.md", "LICENSE", "constraints.txt", "azero", "configs")
 """Files of a checkout that are copied to the machines, for installing and running."""
 KEEP_ALIVE = ("-oConnectTimeout=20", "-oServerAliveInterval=15")
-"""Options of ssh and scp, with which they end after 45 s without an answer (ssh_config(5)); else
-they would wait for hours for a machine that has gone."""
+"""Options of ssh and scp, with which they end after 45 s without an answer (ssh_config(5));
+otherwise they would wait for hours for a machine that is gone."""
 NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 """Valid names of a machine on Google Cloud."""
 
@@ -145,8 +145,8 @@ def install(name: str, storage: Storage, place: Place) -> Command:
     """Return the command that installs everything on all workers.
 
     Raises:
-      ValueError: two storages are named, a disk's settings without a disk, or one by more than its
-        name.
+      ValueError: both a disk and a bucket are given, a disk's settings without a disk, or a path
+        instead of a name.
     """
     check_storage(storage)
     purpose = f"installing on {name} (slow the first time)"
@@ -154,8 +154,7 @@ def install(name: str, storage: Storage, place: Place) -> Command:
 
 
 def check_storage(storage: Storage) -> None:
-    """Raise ValueError if the settings of `storage` do not fit each other, or a name is more than a
-    name."""
+    """Raise ValueError if the settings of `storage` do not fit each other, or a name is a path."""
     if storage.disk and storage.bucket:
         raise ValueError(
             f"--disk {storage.disk} --bucket {storage.bucket}: both would be mounted as "

@@ -23,7 +23,8 @@ KEPT_LINES = 40
 """Last lines of a command's standard error that are searched for the reason of its failure;
 gcloud's errors are at the end."""
 ANSWER_SECONDS = 300.0
-"""A question that takes longer has no answer: ssh waits for hours for a machine that has gone."""
+"""A query that takes longer counts as unanswered: ssh waits for hours for a machine that is
+gone."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,8 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ),
     (
         r"ALREADY_EXISTS|already exists",
-        "one of that name already exists: continue with azero tpu setup, or remove it with azero "
-        "tpu delete",
+        "that name is already in use: continue with azero tpu setup, or remove it with azero tpu "
+        "delete",
     ),
     (
         r"PERMISSION_DENIED|does not have permission",
@@ -152,7 +153,7 @@ class Gcloud:
 
     def _run(self, command: Command, shows: bool) -> list[str]:
         """Run `command`; what it prints on standard error is only of interest when it is shown or
-        when it fails. One that is not shown is a question, which has its time."""
+        when it fails. One that is not shown is a query, whose time is limited."""
         process = subprocess.Popen(
             command.arguments,
             stdin=subprocess.DEVNULL,

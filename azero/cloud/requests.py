@@ -143,9 +143,9 @@ class LogsRequest:
     name: Positional[str]
     """Name of the machine."""
     worker: int = 0
-    """Of this worker; the lead host is 0."""
+    """Which worker; 0 is the lead host."""
     lines: int = 100
-    """Lines of the past to begin with."""
+    """Number of earlier lines to show first."""
     follow: bool = True
     """Continue until Ctrl-C."""
     place: Annotated[Place, tyro.conf.arg(name="")] = Place()

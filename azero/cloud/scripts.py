@@ -87,9 +87,9 @@ echo "ended $?" > ~/azero-run/status
 set -eu
 [ -x ~/azero/.venv/bin/python ] || {{ echo "ERROR: azero is not installed on $(hostname); azero tpu setup installs it" >&2; exit 1; }}
 cd ~/azero-run
-flock -ns lock true || {{ echo "$(hostname): a run is going on already"; exit 0; }}
+flock -ns lock true || {{ echo "$(hostname): a run is already in progress"; exit 0; }}
 [ ! -e has-storage ] || mountpoint -q {RUNS} || {{
-  problem="the storage is not mounted at {RUNS} of $(hostname), as after a restart"
+  problem="the storage is not mounted at {RUNS} of $(hostname), for example after a restart"
   echo "ERROR: $problem; repeat azero tpu setup with its --disk or --bucket" >&2
   exit 1
 }}
@@ -147,7 +147,7 @@ if ! mountpoint -q {RUNS}; then
     [ -n "$disk" ] || [ ! -e "$link" ] || disk=$(readlink -f "$link")
   done
   [ -n "$disk" ] || fail "no disk is attached as {" or ".join(names)} ($(ls {BY_ID} 2> /dev/null | grep ^google- | tr '\\n' ' ')); create the machine with --disk"
-  [ "$(lsblk -no NAME "$disk" | wc -l)" = 1 ] || fail "$disk has partitions, so it is no disk of azero; name another one with --device-name"
+  [ "$(lsblk -no NAME "$disk" | wc -l)" = 1 ] || fail "$disk has partitions, so azero did not format it; name another one with --device-name"
   status=0; found=$(sudo blkid --probe "$disk") || status=$?
   if [ "$status" = 2 ] && [ -z "$found" ]; then
 {format_it if storage.format_disk else refuse}  elif [ "$status" != 0 ]; then

@@ -129,13 +129,13 @@ def _show_watch(
     """Print the commands of a watch, and when each of them runs."""
     name, place = request.name, request.place
     gcloud.console.print(
-        f"# 1. every {request.poll_seconds:g} s: how are the request, the machine and the run?"
+        f"# 1. every {request.poll_seconds:g} s: check the request, the machine and the run"
     )
     for describe in (commands.describe_request, commands.describe_machine, commands.status):
         gcloud.do(describe(name, place))
-    gcloud.console.print("\n# 2. where there is no machine")
+    gcloud.console.print("\n# 2. if there is no machine")
     create()
-    gcloud.console.print("\n# 3. where the run does not go on, and on every new machine")
+    gcloud.console.print("\n# 3. if the run has stopped, and on every new machine")
     start()
     at_end = ", and when the run is finished" if request.delete_when_done else ""
     gcloud.console.print(f"\n# 4. after a preemption, before 2{at_end}")

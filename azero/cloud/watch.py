@@ -160,7 +160,8 @@ def wait_until_active(gcloud: Gcloud, name: str, place: Place, poll_seconds: flo
         if seen.queue is None or seen.queue == "FAILED" or seen.queue in LOST_STATES:
             state = f"{seen.queue or 'it was deleted'} {seen.reason}".rstrip()
             raise CloudError(
-                f"the request for {name} ended: {state}; azero tpu delete {name}, then create"
+                f"the request for {name} ended: {state}; delete it (azero tpu delete {name}) and "
+                "create it again"
             )
         _pause(gcloud.console, f"{name}: {seen.queue}", poll_seconds)
 

@@ -91,7 +91,7 @@ class DoesNotFit(ValueError):
     """The compiler gave up: the program needs more memory than a device has."""
 
     def __init__(self, what: str, needed: int) -> None:
-        """Say `what` needs too much, and remember the bytes that would have been `needed`."""
+        """Name the program `what` in the message, and keep the bytes that it `needed`."""
         super().__init__(f"{what} needs {needed / GIB:.2f} GiB a device or more")
         self.needed = needed
 
@@ -115,7 +115,7 @@ def program_cost(program: PlannedProgram, topology: Topology) -> ProgramCost:
     """Compile `program` and add up what it does.
 
     Raises:
-      DoesNotFit: it needs more memory than a device has, together with what else lies on it.
+      DoesNotFit: it needs more memory than a device has, together with the resident arrays.
     """
     resident = sum(shard_bytes(leaf) for leaf in jax.tree.leaves(program.resident))
     try:
@@ -147,9 +147,8 @@ def shard_bytes(leaf: Any) -> int:
 def compile_program(lowered: Any, topology: str) -> CompiledProgram:
     """Compile what `jax.jit(...).lower(...)` gave for `topology`, or take an earlier result.
 
-    The compiler's input is the key under which a result is kept, with the source lines that a
-    profile names, the compiler's version and the topology, so that no other program can be taken
-    for it.
+    A result is cached under a digest of the compiler's input, with the source lines that a profile
+    names, the compiler's version and the topology.
 
     Raises:
       DoesNotFit: it needs more memory than a device has.
@@ -187,7 +186,7 @@ def _compile(lowered: Any) -> dict[str, Any]:
             raise
         return {"needed": needed}
     memory = program_memory(compiled)
-    assert memory is not None, "the TPU compiler says what a program needs"
+    assert memory is not None, "the TPU compiler reports memory"
     seconds = time.monotonic() - started
     return {"text": compiled.as_text(), "memory": dataclasses.asdict(memory), "seconds": seconds}
 

@@ -116,7 +116,7 @@ def largest_fitting(start: int, needed: Callable[[int], int], limit: float, sett
             fitting, size = size, min(2 * size, start)
             continue
         if size == 1:
-            sizes = f"{taken / GIB:.1f} GiB, of {limit / GIB:.1f} GiB there"
+            sizes = f"{taken / GIB:.1f} GiB, but only {limit / GIB:.1f} GiB are available"
             advice = "use another chip or a smaller network"
             raise ValueError(f"{setting} of one a device needs {sizes}; {advice}")
         too_large = size

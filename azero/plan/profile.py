@@ -243,7 +243,7 @@ def _times(time: Time, total: Time) -> tuple[str, str, str]:
 
 
 def format_time(seconds: float) -> str:
-    """Return a time with its unit, also where it is short: 12.6 ms."""
+    """Return a time with its unit, in milliseconds below a second: 12.6 ms."""
     return format_duration(seconds) if seconds >= 1 else f"{1e3 * seconds:.3g} ms"
 
 

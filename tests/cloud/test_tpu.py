@@ -524,7 +524,7 @@ def test_the_scripts_do_on_a_machine_what_they_say(tmp_path):
     start = scripts.launch(
         "go9", ["--run.seed", "it's 3"], "/mnt/azero/go9", ["[run]\nseed = 3 # $HOME `date`\n"]
     )
-    assert "started" in bash(start) and says("running") and "going on already" in bash(start)
+    assert "started" in bash(start) and says("running") and "already in progress" in bash(start)
     (tmp_path / "azero" / "go").touch()
     assert says("azero-status: ended 7")
     log = bash(scripts.logs(10, follow=False))

@@ -85,7 +85,7 @@ def test_the_largest_power_of_two_that_fits_is_found(
 
 def test_nothing_fits() -> None:
     with pytest.raises(
-        ValueError, match=r"learner\.batch-size of one a device needs 2\.0 GiB, of 1\.0 GiB"
+        ValueError, match=r"learner\.batch-size of one a device needs 2\.0 GiB, but only 1\.0 GiB"
     ):
         largest_fitting(4, lambda size: (2 << 30) + size, float(1 << 30), "learner.batch-size")
 
