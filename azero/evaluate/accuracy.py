@@ -35,7 +35,7 @@ BANDS = (1, 11, 31, 61, 91, 121, 151, 201, 251)
 NO_MOVE = -1
 """Rank in a position without a move to predict: the player resigned or moved after a fast search,
 only the result of the game is known, or the network has no output for the move (the pass of
-AlphaGo's policies of 2016), which the loss of training leaves out, too."""
+AlphaGo's policies of 2016). The training loss also leaves these out."""
 _BATCH = 256
 """Positions at a time over all devices."""
 Score = Callable[[PyTree, Any], tuple[Array, Array, Array]]
@@ -95,7 +95,7 @@ class Accuracy:
         return {"moves": self.moves, "positions": self.positions, "games": self.games, **means}
 
 
-def make_scorer(game: Game, network: Network, symmetries: bool = False) -> Score:
+def _make_scorer(game: Game, network: Network, symmetries: bool = False) -> Score:
     """Make the compiled function that scores a batch; with `symmetries` the network's answer is the
     mean over all symmetries of the position."""
     count = game.num_symmetries if symmetries else 1
@@ -126,36 +126,6 @@ def make_scorer(game: Game, network: Network, symmetries: bool = False) -> Score
     return jax.jit(score)
 
 
-def score_positions(
-    score: Score,
-    params: PyTree,
-    game: Game,
-    mesh: Mesh,
-    rows: HostArray,
-    position: HostArray,
-    batch_size: int,
-    on_batch: Callable[[int], None] | None = None,
-) -> Outcomes:
-    """Score positions int64[P] of recorded games, packed rows [T] of whole games
-    (`azero.data.shard`), by the function of `make_scorer`; `batch_size` divides over the devices.
-    `on_batch` is told how many positions are done."""
-    parts = []
-    for first in range(0, len(position), batch_size):
-        chosen = position[first : first + batch_size]
-        padded = np.resize(chosen, batch_size)  # one shape, one compilation
-        samples = samples_at(rows, padded[process_slice(batch_size)], game.num_frames)
-        result = score(params, unpack(game, place_samples(mesh, samples)))
-        parts.append([fetch(column)[: len(chosen)] for column in result])
-        if on_batch is not None:
-            on_batch(first + len(chosen))
-    rank, log_probability, value_error = (
-        np.concatenate(columns) for columns in zip(*parts, strict=True)
-    )
-    games = np.cumsum(rows["ply"] == 0)
-    moves = rows["ply"][position].astype(np.int32) + 1
-    return Outcomes(rank, log_probability, value_error, moves, games[position])
-
-
 class HeldOut:
     """Positions of recorded games that a network did not learn from, and the compiled program that
     predicts them."""
@@ -173,15 +143,26 @@ class HeldOut:
         network's answer is the mean over all symmetries of a position."""
         self._game, self._mesh = game, mesh
         self._rows, self._position = _rows_for(game, rows), position
-        self._score = make_scorer(game, network, symmetries)
+        self._score = _make_scorer(game, network, symmetries)
 
     def predict(self, params: PyTree, on_batch: Callable[[int], None] | None = None) -> Outcomes:
         """Return the predictions of the network with the inference parameters `params`. `on_batch`
         is told how many positions are done."""
-        size = max(1, _BATCH // self._mesh.size) * self._mesh.size
-        return score_positions(
-            self._score, params, self._game, self._mesh, self._rows, self._position, size, on_batch
+        parts, size = [], max(1, _BATCH // self._mesh.size) * self._mesh.size
+        for first in range(0, len(self._position), size):
+            chosen = self._position[first : first + size]
+            padded = np.resize(chosen, size)  # one shape, one compilation
+            samples = samples_at(self._rows, padded[process_slice(size)], self._game.num_frames)
+            batch = unpack(self._game, place_samples(self._mesh, samples))
+            parts.append([fetch(column)[: len(chosen)] for column in self._score(params, batch)])
+            if on_batch is not None:
+                on_batch(first + len(chosen))
+        rank, log_probability, value_error = (
+            np.concatenate(columns) for columns in zip(*parts, strict=True)
         )
+        games = np.cumsum(self._rows["ply"] == 0)
+        moves = self._rows["ply"][self._position].astype(np.int32) + 1
+        return Outcomes(rank, log_probability, value_error, moves, games[self._position])
 
 
 def read_held_out(config: Config, game: Game, network: Network, mesh: Mesh) -> HeldOut | None:
@@ -283,7 +264,7 @@ def predict_positions(
     is the newest checkpoint.
 
     Raises:
-      ValueError: symmetries are asked of a network that knows none.
+      ValueError: symmetries are requested for a network that has none.
       CheckpointError: the network cannot be read.
     """
     variables, config = load_variables(checkpoint, iteration)
@@ -293,8 +274,8 @@ def predict_positions(
     params = jax.jit(network.fold, out_shardings=mesh_lib.replicated(mesh))(variables)
     if symmetries and config.network.name in NUM_GROUPS:
         raise ValueError(
-            f"{checkpoint}: what a network {config.network.name} sees does not turn with "
-            f"the board; leave --symmetries out"
+            f"{checkpoint}: the inputs of a {config.network.name} network cannot be rotated with "
+            "the board; omit --symmetries"
         )
     averaged = config.evaluation.average_symmetries if symmetries is None else symmetries
     held_out = HeldOut(game, network, mesh, rows, position, averaged)

@@ -45,7 +45,7 @@ def board_of(opening: Opening) -> ChessBoard:
 
 
 def opening_keys() -> np.ndarray:
-    """Return uint32[12, 9], what the positions of OPENINGS are known by."""
+    """Return the keys uint32[12, 9] of the positions of OPENINGS."""
     frames = []
     for opening in OPENINGS:
         board = board_of(opening)

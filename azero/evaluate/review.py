@@ -115,15 +115,15 @@ def review_game(
     without search; after two passes the lead is what `count_points` says, less komi.
 
     A review ends at the first move that is out of turn or that the rules forbid, and says so. Games
-    of chess and shogi go on after a draw or win that our rules give and that nobody claimed.
+    of chess and shogi go on after a draw or win under azero's rules that nobody claimed.
 
     Args:
       thinker: analyses the positions; its tree is kept from move to move.
       game: the game, by the rules that the thinker plays.
       limits: of every position.
-      count_points: Go: (board int8[H, W]) -> Black's points minus White's, without komi, where the
-        players have passed: who leave dead stones on the board. None counts every stone as living,
-        as the rules do.
+      count_points: Go: (board int8[H, W]) -> Black's points minus White's, without komi, after two
+        passes, when dead stones may be left on the board. None counts every stone as alive, as the
+        rules do.
 
     Raises:
       ValueError: there is no move to review.

@@ -137,8 +137,8 @@ def draw_position(
 
 def draw_labels(board: np.ndarray, labels: Mapping[int, float], label: str) -> str:
     """Return a position int8[H, W] of Go as an SVG with whole numbers on points, the largest one
-    marked; `labels` are by action, of which a pass and numbers below one half are left out. `label`
-    is what the board is called where it is not seen."""
+    marked; `labels` are by action; a pass and numbers below one half are left out. `label` is the
+    image's text for screen readers."""
     rows, columns = board.shape
     game, drawn = _set_up(board)
     best = max(labels, key=lambda action: labels[action], default=None)

@@ -38,8 +38,8 @@ def export_games(source: Path, out: Path, last: int | None = None) -> int:
       The number of games.
 
     Raises:
-      ValueError: there are no games, the game has no format, the suffix is another, or the file is
-        a record of the match itself.
+      ValueError: there are no games, the game has no file format, the suffix is wrong, or the file
+        is a record of the match itself.
       StorageError: the file cannot be written.
     """
     is_match = (source / MATCH).exists()
@@ -61,9 +61,9 @@ def export_games(source: Path, out: Path, last: int | None = None) -> int:
 
 def _check_suffix(name: str, out: Path) -> None:
     if name not in RECORDS:
-        raise ValueError(f"there is no format for games of {name}, only {_FORMATS}")
+        raise ValueError(f"there is no file format for games of {name}, only {_FORMATS}")
     if out.suffix != RECORDS[name][0]:
-        raise ValueError(f"{out}: games of {name} are written to a file *{RECORDS[name][0]}")
+        raise ValueError(f"{out}: a file of {name} games ends in {RECORDS[name][0]}")
 
 
 def _match_texts(directory: Path, out: Path) -> Iterator[str]:

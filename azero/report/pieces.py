@@ -239,7 +239,7 @@ def _draw_arrow(how: Diagram, move: Squares, kind: str) -> str:
 
 def draw_pieces(game: StoredGame, boards: Sequence[str], marks: str = "", label: str = "") -> str:
     """Return the last of the positions as an SVG, with the squares marked that the last move
-    changed; `marks` are drawn over it; `label` is what the board is called where it is not seen.
+    changed; `marks` are drawn over it; `label` is the image's text for screen readers.
 
     The group of class `stones` holds one text per piece, which the report's stepper redraws for
     other positions.

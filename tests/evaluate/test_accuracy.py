@@ -19,12 +19,11 @@ from rich.console import Console
 from azero.data.records.recorded import ImportTally, pack_file, pack_records
 from azero.evaluate.accuracy import (
     NO_MOVE,
+    HeldOut,
     Outcomes,
     clustered_mean,
     clustered_share,
-    make_scorer,
     predict_positions,
-    score_positions,
     summarise,
     summarise_by_move,
 )
@@ -129,14 +128,20 @@ def fixed_network(favourites: list[int], value: float) -> Any:
     return SimpleNamespace(infer=infer)
 
 
+def held_out(
+    rows: Any, network: Any, symmetries: bool = False, num_positions: int | None = None
+) -> HeldOut:
+    """The first positions of packed rows of whole games, or all, to be predicted by a network."""
+    position = np.arange(len(rows))[:num_positions]
+    return HeldOut(GAME, network, make_mesh(jax.devices()[:1]), rows, position, symmetries)
+
+
 def test_scores_are_those_of_the_records():
     records = list(read_games(EXPERT))[:6]
     rows = pack_records(records, GAME, ImportTally())
     favourites = [40, 30, 50, 32, 48, 81]
-    score = make_scorer(GAME, fixed_network(favourites, 0.5))
-    mesh = make_mesh(jax.devices()[:1])
     seen: list[int] = []
-    result = score_positions(score, {}, GAME, mesh, rows, np.arange(len(rows)), 64, seen.append)
+    result = held_out(rows, fixed_network(favourites, 0.5)).predict({}, seen.append)
     moves = [
         (colour, action, record.rewards[colour])
         for record in records
@@ -157,8 +162,7 @@ def test_scores_are_those_of_the_records():
 
 def test_a_network_without_an_opinion_ranks_by_action():
     rows = pack_records(list(read_games(EXPERT))[:1], GAME, ImportTally())
-    score = make_scorer(GAME, fixed_network([], 0.0))
-    result = score_positions(score, {}, GAME, make_mesh(jax.devices()[:1]), rows, np.arange(16), 16)
+    result = held_out(rows, fixed_network([], 0.0), num_positions=16).predict({})
     assert result.rank.tolist() == rows["action"][:16].tolist()
 
 
@@ -166,9 +170,7 @@ def test_a_resignation_is_no_move_to_predict():
     """Data sets of self-play end resigned games with a position without a move."""
     rows = pack_records(list(read_games(EXPERT))[:2], GAME, ImportTally())
     rows["action"][[3, -1]] = -1
-    score = make_scorer(GAME, fixed_network([0], 0.5))
-    position, mesh = np.arange(len(rows)), make_mesh(jax.devices()[:1])
-    result = score_positions(score, {}, GAME, mesh, rows, position, 64)
+    result = held_out(rows, fixed_network([0], 0.5)).predict({})
     assert np.flatnonzero(result.rank == NO_MOVE).tolist() == [3, len(rows) - 1]
     whole, actions = summarise(result), rows["action"][rows["action"] >= 0]
     assert whole.positions == len(rows) == len(actions) + 2
@@ -187,10 +189,8 @@ def test_a_network_without_a_pass_is_not_asked_to_predict_one():
         logits, value = favourites(params, planes)
         return logits.at[:, 81].set(NEVER), value
 
-    position, mesh = np.arange(len(rows)), make_mesh(jax.devices()[:1])
     for symmetries in (False, True):
-        score = make_scorer(GAME, SimpleNamespace(infer=infer), symmetries)
-        result = score_positions(score, {}, GAME, mesh, rows, position, 64)
+        result = held_out(rows, SimpleNamespace(infer=infer), symmetries).predict({})
         assert np.flatnonzero(result.rank == NO_MOVE).tolist() == passes != []
         assert summarise(result).policy_loss.value < 10
 
@@ -215,8 +215,7 @@ def test_a_network_that_sees_the_komi_is_given_that_of_every_game(tmp_path: Path
 
 def test_the_mean_over_symmetries_turns_the_moves_back():
     rows = pack_records(list(read_games(EXPERT))[:1], GAME, ImportTally())
-    score = make_scorer(GAME, fixed_network([0], 0.0), symmetries=True)
-    result = score_positions(score, {}, GAME, make_mesh(jax.devices()[:1]), rows, np.arange(16), 16)
+    result = held_out(rows, fixed_network([0], 0.0), True, num_positions=16).predict({})
     # Turned back, the favourite corner is each of the four corners twice; the record's first moves
     # are elsewhere, behind the four of them and the points with lower numbers.
     corners, actions = {0, 8, 72, 80}, rows["action"][:16].tolist()

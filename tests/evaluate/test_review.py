@@ -304,7 +304,7 @@ def test_the_title_names_the_players_that_the_record_names(
 def test_a_page_without_mistakes(tmp_path: Path) -> None:
     found = review(game([(0, CENTRE)]), [(0.5, CENTRE), (-0.5, CORNER)])
     write_review(tmp_path / "page.html", found, "oracle")
-    assert "No move gave away a percent" in (tmp_path / "page.html").read_text()
+    assert "No move lost more than 1%" in (tmp_path / "page.html").read_text()
 
 
 @pytest.mark.parametrize(
