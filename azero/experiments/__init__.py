@@ -1,1 +1,1 @@
-"""Experiments: what is run."""
+"""Experiments: one module for each, with its `EXPERIMENT`."""

@@ -1,5 +1,5 @@
-"""Animal shogi with what learns from less compute: as `animal_shogi`, with the network, self-play
-and the learner of `minichess_efficient`."""
+"""Animal shogi with less compute: `animal_shogi` with the network, self-play and learner of
+`minichess_efficient`."""
 
 import dataclasses
 

@@ -17,11 +17,12 @@ EXPERIMENT = Experiment(
     name="go5",
     title="5x5 Go: from random play to the centre opening in minutes on a CPU",
     config=Config(
-        # With best play White loses by 25 points. By the result alone all its moves are then as
-        # bad; half of the reward in points teaches it to resist (experiments/go5-margin: 10, with
-        # another seed 6, instead of 0 of 10 games as White against GNU Go).
+        # With best play White loses by 25 points. With the result as the only reward all its moves
+        # are equally bad; half of the reward in points teaches it to resist
+        # (experiments/go5-margin: 10, with another seed 6, instead of 0 of 10 games as White
+        # against GNU Go).
         game=GoConfig(size=(5,), komi=0.5, margin_weight=0.5),
-        # A fixed convolution, so that machines with and without bf16 units come to one net.
+        # A fixed convolution, so that machines with and without bf16 units give the same network.
         network=ResNetConfig(
             blocks=4,
             filters=32,
@@ -40,10 +41,10 @@ EXPERIMENT = Experiment(
             # can be won (experiments/go5-settings)
             random_moves=12,
             random_share=0.15,
-            resign=False,  # games are short and every one of them is a lesson
+            resign=False,  # games are short
         ),
-        # Most of a run. With 2,500 games and 4e-3 the losses fall faster, but one of two such nets
-        # lost all games to GNU Go as Black (experiments/go5-settings).
+        # Most of a run. With 2,500 games and 4e-3 the losses fall faster, but one of two such
+        # networks lost all games to GNU Go as Black (experiments/go5-settings).
         replay=ReplayConfig(window_games=8000, min_positions=8192),
         learner=LearnerConfig(
             batch_size=512,
@@ -51,8 +52,8 @@ EXPERIMENT = Experiment(
             optimiser="adamw",
             learning_rate=((0, 2e-3), (1700, 1e-3), (2150, 3e-4)),
         ),
-        # One net won 10 of 32 games as White against GNU Go with random symmetries, and 20 of 20
-        # (of one line) with their mean.
+        # One network won 10 of 32 games as White against GNU Go with random symmetries, and 20 of
+        # 20 (of one line) with their mean.
         evaluation=EvaluationConfig(
             gate=False,
             every=20,

@@ -16,7 +16,7 @@ EXPERIMENT = Experiment(
     title="5x5 Go: from random play to the centre opening in minutes on two CPU cores",
     config=dataclasses.replace(
         go5.EXPERIMENT.config,
-        # A fixed convolution, so that machines with and without bf16 units come to one net.
+        # A fixed convolution, so that machines with and without bf16 units give the same network.
         network=PooledConfig(
             blocks=4,
             filters=32,

@@ -1,5 +1,5 @@
-"""9x9 Go from scratch on two CPU cores, with what is known to learn from less compute: the network
-with global pooling and its auxiliary heads, games of several komis, averaged weights."""
+"""9x9 Go from scratch on two CPU cores, with techniques that need less compute: the network with
+global pooling and its auxiliary heads, games of several komis, averaged weights."""
 
 from azero.data.settings import ReplayConfig
 from azero.experiment import Experiment

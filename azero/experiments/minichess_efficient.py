@@ -1,4 +1,4 @@
-"""Gardner's 5x5 minichess with what learns from less compute: as `minichess`, with the pooled
+"""Gardner's 5x5 minichess with less compute: `minichess` with the pooled
 network, one position in the planes, the opponent's reply, Muon, surprise weighting, starts from
 earlier positions and resignation (docs/training-efficiently.md)."""
 

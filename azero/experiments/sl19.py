@@ -1,4 +1,4 @@
-"""The AlphaGo Zero network learning from people's games, as published (AGZ methods, 'Supervised
+"""The AlphaGo Zero network learning from human games, as published (AGZ methods, 'Supervised
 learning from human data', and Extended Data Table 3)."""
 
 from azero.data.settings import ReplayConfig
