@@ -20,8 +20,8 @@ def keep_freed_memory() -> None:
 
     On a CPU a training step allocates some hundred MB and frees them again. glibc returns blocks of
     that size to Linux, which clears every page again for the next step: a quarter of the time of a
-    step (docs/speed.md). Called before JAX is imported. Threads keep their own arenas: with one for
-    all, processes that had compiled their programs were half as fast (docs/speed.md).
+    step. Called before JAX is imported. Threads keep their own arenas: with one for all, processes
+    that had compiled their programs were half as fast (docs/speed-changes.md).
     """
     if sys.platform != "linux" or is_allocation_chosen():
         return

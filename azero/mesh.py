@@ -70,7 +70,7 @@ def platform_dependent(
     of them compute the same.
 
     The devices of a `jax.shard_map` say which one while the program is traced, and the others are
-    not traced, which halves the time of tracing (docs/speed.md). Elsewhere
+    not traced, which halves the time of tracing (docs/speed-changes.md). Elsewhere
     `jax.lax.platform_dependent` traces all of them and chooses when the program is lowered.
     """
     device = getattr(jax.sharding.get_abstract_mesh(), "abstract_device", None)
