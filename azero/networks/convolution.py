@@ -21,7 +21,7 @@ from azero.types import Array
 
 PART_BYTES = 256 << 10
 """Size of the inputs that each CPU device convolves at once in training, so that what is computed
-from them fits its cache (measured: docs/speed.md)."""
+from them fits its cache (measured: docs/speed-changes.md)."""
 
 
 class Convolution(NamedTuple):

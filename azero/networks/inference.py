@@ -164,8 +164,8 @@ def sum_positions(x: Array) -> Array:
     """Return the sums [F] of x [..., F]; the gradient is `spread`.
 
     On CPUs by a product with ones: XLA sums windows of 32 rows, unvectorised, and first stores what
-    is summed, a tenth of a training step more (docs/speed.md). Every device sums its own positions
-    first, because devices that meet in a branch may wait for each other for ever.
+    is summed, a tenth of a training step more (docs/speed-changes.md). Every device sums its own
+    positions first, because devices that meet in a branch may wait for each other for ever.
     """
     num_parts = math.gcd(x.shape[0], jax.device_count())
     parts = x.reshape(num_parts, -1, *x.shape[1:])

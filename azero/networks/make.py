@@ -143,7 +143,7 @@ def resolve(config: N, platform: str | None = None) -> N:
 
 def _cpu_convolution(config: ConvolutionalConfig) -> Literal["dots", "winograd"]:
     """Return the convolution of CPUs by instruction set and compute type; both were measured with
-    `azero bench network` and `azero bench inference` (docs/speed.md).
+    `azero bench network` and `azero bench inference` (docs/speed-changes.md).
 
     | processor | inference in | convolution |
     |---|---|---|

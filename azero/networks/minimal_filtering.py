@@ -156,8 +156,9 @@ def _transform(matrix: Matrix, x: Array, outputs: int, border: int = 0) -> Array
     outside the board are zero.
 
     The second product takes the n results of the first one as one array: with an array for each
-    the program has up to twice as many operations, compiles longer and is slower (docs/speed.md).
-    The barriers keep XLA from computing the first product again for every use of it.
+    the program has up to twice as many operations, compiles longer and is slower
+    (docs/speed-changes.md). The barriers keep XLA from computing the first product again for every
+    use of it.
     """
     columns = jnp.stack(_combine(matrix, _windows(matrix, x, 1, outputs, border)))
     columns = lax.optimization_barrier(columns)

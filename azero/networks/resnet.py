@@ -238,7 +238,7 @@ def scan_unroll(length: int, platform: str) -> int:
     """Return how many of `length` blocks an iteration of the loop over them computes on `platform`.
 
     One, so that twenty blocks compile as fast as one; all blocks of a small network on CPUs, which
-    is an eighth to a tenth faster, and on TPUs (docs/speed.md).
+    is an eighth to a tenth faster, and on TPUs (docs/speed-changes.md).
     """
     return length if platform in ("cpu", "tpu") and 1 <= length <= _SMALL else 1
 

@@ -29,7 +29,7 @@ _SPLIT = 32
 cores)."""
 _FEW = 8
 """Up to so many positions, another program for one position costs more at the start of an engine
-than it saves later (docs/speed.md, "Start-up")."""
+than it saves later (docs/speed-changes.md, "Start-up")."""
 _Look = Callable[[Any, PyTree], Any]
 _Step = Callable[[Any, Any, Any], Any]
 
@@ -347,7 +347,7 @@ def _on_host() -> dict[str, Any]:
     started without it.
 
     With XLA's older emitters of fusions, which jaxlib 0.12 has no more, the rules of few positions
-    compile in half the time, and a call takes as long (docs/speed.md, "Start-up").
+    compile in half the time, and a call takes as long (docs/speed-changes.md, "Start-up").
     """
     try:
         device = jax.local_devices(backend="cpu")[0]
