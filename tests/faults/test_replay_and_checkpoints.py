@@ -107,7 +107,7 @@ def several_processes(monkeypatch):
     monkeypatch.setattr(mesh_lib, "is_lead", lambda: WORLD.process == 0)
     monkeypatch.setattr(
         mesh_lib,
-        "share",
+        "process_slice",
         lambda count: slice(
             WORLD.process * count // WORLD.count, (WORLD.process + 1) * count // WORLD.count
         ),
