@@ -28,7 +28,7 @@ _EXPLAINED = (ValueError, FloatingPointError, OSError, KeyboardInterrupt)
 """Exceptions whose text is enough for the user; others are printed with a traceback."""
 _METADATA_SECONDS = 2.0
 """Google's metadata server answers within milliseconds; elsewhere its name does not exist."""
-_LINE_SECONDS = 30.0
+_CONNECT_SECONDS = 30.0
 """Processes that JAX has joined connect to process 0 within this time, or run without the
 connection."""
 _LAUNCHERS = (
@@ -47,27 +47,27 @@ def join_cluster(settings: RunConfig, workdir: Path) -> Iterator[ProcessLinks]:
     Raises:
       ValueError: the processes cannot be joined; the text says why.
     """
-    line = join(settings, workdir)
-    line.watch()
+    links = join(settings, workdir)
+    links.watch()
     try:
         with explain_devices(), explain_exhaustion():
-            yield line
+            yield links
     except BaseException as error:
-        line.wait_for_failure_notice()
+        links.wait_for_failure_notice()
         is_stopped = isinstance(error, KeyboardInterrupt)
         reason = " ".join(str(error).split()) or type(error).__name__
-        line.broadcast_failure(
+        links.broadcast_failure(
             "it was stopped" if is_stopped else reason, EXIT_INTERRUPTED if is_stopped else 2
         )
         if not isinstance(error, _EXPLAINED) and jax.distributed.is_initialized():
             traceback.print_exc()
             end_process(1)
         raise
-    line.leave()
+    links.leave()
 
 
 def join(settings: RunConfig, workdir: Path) -> ProcessLinks:
-    """Join the other processes of the run; a run of one process gets a line without connections.
+    """Join the other processes of the run; a run of one process gets links without connections.
     The token is in `workdir`, if not in the environment.
 
     Raises:
@@ -75,11 +75,15 @@ def join(settings: RunConfig, workdir: Path) -> ProcessLinks:
         process that does not come or comes twice.
     """
     mesh_lib.split_cpu()
-    told = {settings.coordinator_bind, settings.num_processes, settings.process_id} != {None}
+    needs_coordinator = {
+        settings.coordinator_bind,
+        settings.num_processes,
+        settings.process_id,
+    } != {None}
     if jax.distributed.is_initialized():
         return ProcessLinks(jax.process_index(), {}, {})
     if settings.distributed == "off":
-        if told or settings.coordinator is not None:
+        if needs_coordinator or settings.coordinator is not None:
             raise ValueError(
                 "run.coordinator, run.coordinator-bind, run.num-processes and run.process-id need "
                 "run.distributed auto or on"
@@ -87,7 +91,7 @@ def join(settings: RunConfig, workdir: Path) -> ProcessLinks:
         return ProcessLinks(0, {}, {})
     if settings.coordinator is not None:
         return _join_at(settings, settings.coordinator, workdir)
-    if told:
+    if needs_coordinator:
         raise ValueError(
             "run.coordinator-bind, run.num-processes and run.process-id need run.coordinator, the "
             "HOST:PORT of process 0"
@@ -102,15 +106,16 @@ def _join_at(settings: RunConfig, coordinator: str, workdir: Path) -> ProcessLin
     port."""
     host, port = _parse_address(coordinator)
     bind = settings.coordinator_bind or host
-    count, process, local = _numbers(settings, os.environ)
+    count, process, local = _find_numbers(settings, os.environ)
     began = time.monotonic()
     seconds = settings.join_seconds
     if process == 0:
         token = load_or_create_token(workdir)
-        line = rendezvous.wait_for_processes(rendezvous.listen(bind, port), count, seconds, token)
+        listener = rendezvous.listen(bind, port)
+        links = rendezvous.wait_for_processes(listener, count, seconds, token)
     else:
-        line = rendezvous.connect(
-            [(host, port)], process, count, seconds, lambda: wait_for_token(workdir, process)
+        links = rendezvous.connect(
+            (host, port), process, count, seconds, lambda: wait_for_token(workdir, process)
         )
     left = max(10, int(seconds - (time.monotonic() - began)))
     _initialize(
@@ -122,7 +127,7 @@ def _join_at(settings: RunConfig, coordinator: str, workdir: Path) -> ProcessLin
         local_device_ids=local,
         cluster_detection_method="deactivate",
     )
-    return line
+    return links
 
 
 def _join_detected(settings: RunConfig) -> ProcessLinks:
@@ -142,13 +147,13 @@ def _join_detected(settings: RunConfig) -> ProcessLinks:
                 mesh_lib.from_lead("[]")
                 raise
             mesh_lib.from_lead(json.dumps([token, *listener.getsockname()[:2]]))
-            return rendezvous.wait_for_processes(listener, count, _LINE_SECONDS, token)
-        told = json.loads(mesh_lib.from_lead(""))
-        if not told:
+            return rendezvous.wait_for_processes(listener, count, _CONNECT_SECONDS, token)
+        answer = json.loads(mesh_lib.from_lead(""))
+        if not answer:
             raise ValueError("process 0 cannot listen for the others")
-        token, host, port = told
+        token, host, port = answer
         return rendezvous.connect(
-            [(str(host), int(port))], jax.process_index(), count, _LINE_SECONDS, lambda: token
+            (host, port), jax.process_index(), count, _CONNECT_SECONDS, lambda: token
         )
     except ValueError as error:
         say(
@@ -183,6 +188,11 @@ def _initialize(seconds: int, **arguments: Any) -> None:
 
 
 def _parse_address(text: str) -> rendezvous.Address:
+    """Return the host, without the brackets of IPv6, and the port of HOST:PORT.
+
+    Raises:
+      ValueError: the text is not such an address.
+    """
     host, colon, port = text.rpartition(":")
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
         raise ValueError(
@@ -192,7 +202,7 @@ def _parse_address(text: str) -> rendezvous.Address:
     return host.strip("[]"), int(port)
 
 
-def _numbers(
+def _find_numbers(
     settings: RunConfig, environment: Mapping[str, str]
 ) -> tuple[int, int, list[int] | None]:
     """Return the number of processes, the index of this one, and the devices of its host that it

@@ -149,7 +149,7 @@ def keep_alive(connection: socket.socket) -> None:
     """Make the system detect when the machine at the other end is gone (TCP keep-alive)."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _KEEPALIVE.items():
-        if hasattr(socket, name):  # macOS has not all of them
+        if hasattr(socket, name):  # macOS lacks some of them
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
@@ -177,8 +177,12 @@ def receive(connection: socket.socket, seconds: float) -> Message | None:
 
 
 def next_message(connection: Any, buffer: bytearray, at_once: int = _CHUNK) -> Message | None:
-    """Read what is there into `buffer`; return the message it completes, None while it is not
-    complete, {} at the end of the connection or where it is none."""
+    """Read what has arrived into `buffer`; return its first message, None while that is incomplete,
+    {} at the end of the connection or if the data is not a message.
+
+    Raises:
+      TimeoutError: nothing arrived within the connection's timeout.
+    """
     try:
         content = connection.recv(at_once)
     except TimeoutError:
@@ -192,8 +196,8 @@ def next_message(connection: Any, buffer: bytearray, at_once: int = _CHUNK) -> M
 
 
 def _take_message(buffer: bytearray) -> Message | None:
-    """Return the first message in `buffer` and take it out; None if it is not complete, {} if it is
-    none."""
+    """Return the first message in `buffer` and remove it; None if it is incomplete, {} if it is not
+    one."""
     line, newline, rest = bytes(buffer).partition(b"\n")
     if not newline:
         return None

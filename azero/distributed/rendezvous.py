@@ -16,7 +16,7 @@ import secrets
 import selectors
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import jax
 
@@ -159,7 +159,7 @@ def wait_for_processes(
                     arrivals.accept(listener)
             arrivals.refuse_late()
         arrivals.refuse_all()
-    line = ProcessLinks(0, arrivals.connections, arrivals.names)
+    links = ProcessLinks(0, arrivals.connections, arrivals.names)
     missing = [str(process) for process in range(1, count) if process not in arrivals.connections]
     if missing:
         what = "process" if len(missing) == 1 else "processes"
@@ -167,7 +167,7 @@ def wait_for_processes(
             f"{what} {', '.join(missing)} of {count} did not join within {seconds:.0f} s "
             "(run.join-seconds)"
         )
-        line.broadcast_failure(reason, 2)
+        links.broadcast_failure(reason, 2)
         raise ValueError(
             f"{reason}; start every process with the same run.coordinator and run.num-processes, "
             "and its own id"
@@ -175,7 +175,7 @@ def wait_for_processes(
     for process, connection in arrivals.connections.items():
         with contextlib.suppress(OSError):
             send(connection, arrivals.answers[process])
-    return line
+    return links
 
 
 def _refusal(
@@ -209,25 +209,21 @@ def _refusal(
 
 
 def connect(
-    addresses: Sequence[Address],
-    process: int,
-    count: int,
-    seconds: float,
-    find_token: Callable[[], str],
+    address: Address, process: int, count: int, seconds: float, find_token: Callable[[], str]
 ) -> ProcessLinks:
-    """Connect, as process `process` of `count`, with the lead at the first of the addresses that
-    answers, and wait until all have come.
+    """Connect, as process `process` of `count`, to the lead at `address`, and wait until all
+    processes have joined.
 
-    `find_token` returns the run's token; it is asked when the lead is there, which makes it.
+    `find_token` returns the run's token; it is called once the lead, which creates it, answers.
 
     Raises:
       ValueError: no answer in time, or not from process 0, or there is no token, or the lead says
         what is wrong.
     """
-    shown = " or ".join(f"{host}:{port}" for host, port in addresses)
+    shown = f"{address[0]}:{address[1]}"
     end = time.monotonic() + seconds
     with progress(f"process {process} of {count} waits for process 0 at {shown}"):
-        connection = _open_connection(addresses, end)
+        connection = _open_connection(address, end)
         if isinstance(connection, str):
             raise ValueError(
                 f"process {process} cannot reach process 0 at {shown} within {seconds:.0f} s: "
@@ -240,14 +236,13 @@ def connect(
             challenge = receive(connection, HELLO_SECONDS) or {}
             if "nonce" in challenge:
                 token = find_token()
-                shows = proof(token, "hello", process, challenge["nonce"], own)
                 hello = {
                     "process": process,
                     "count": count,
                     "host": socket.gethostname(),
                     "jax": jax.__version__,
                     "nonce": own,
-                    "proof": shows,
+                    "proof": proof(token, "hello", process, challenge["nonce"], own),
                 }
                 send(connection, hello)
                 # The lead stops waiting first, and names the processes that are missing.
@@ -257,33 +252,31 @@ def connect(
     if not answer or not is_proof(answer.get("proof"), token, "go", process, own):
         raise ValueError(
             f"what answers at {shown} is not process 0 of this run, or it has ended; is "
-            f"the address right?"
+            "the address right?"
         )
     return ProcessLinks(process, {0: connection}, {0: shown})
 
 
-def _open_connection(addresses: Sequence[Address], end: float) -> socket.socket | str:
-    """Return a connection to the first of the addresses that answers before `end`, or why there is
-    none."""
+def _open_connection(address: Address, end: float) -> socket.socket | str:
+    """Return a connection to an address that answers before `end`, or why there is none."""
     reason = "no time was left"
     while time.monotonic() < end:
-        for address in addresses:
-            try:
-                return socket.create_connection(
-                    address, timeout=min(5.0, max(0.1, end - time.monotonic()))
-                )
-            except OSError as error:
-                reason = error.strerror or str(error)
+        try:
+            return socket.create_connection(
+                address, timeout=min(5.0, max(0.1, end - time.monotonic()))
+            )
+        except OSError as error:
+            reason = error.strerror or str(error)
         time.sleep(_RETRY_SECONDS)
     return reason
 
 
 def own_address() -> str:
-    """Return the address under which other hosts most likely reach this one: that of the interface
-    which leads out, otherwise that of its name."""
+    """Return the address at which other hosts most likely reach this one: that of the interface
+    with the default route, otherwise its host name."""
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         # Sends nothing (a documentation address of RFC 5737): the system only chooses the
-        # interface that leads out.
+        # interface.
         probe.connect(("192.0.2.1", 9))
         return str(probe.getsockname()[0])
     return socket.gethostname()

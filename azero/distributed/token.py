@@ -15,14 +15,14 @@ from pathlib import Path
 VARIABLE = "AZERO_TOKEN"
 """Environment variable with the token, for processes that do not share a directory yet."""
 FILE = ".token"
-"""Else the token is in this file of the working directory, which only its owner may read."""
+"""Otherwise the token is in this file of the working directory, which only its owner may read."""
 _SEEN_SECONDS = 15.0
 """A file written by one host is seen by the others within this time (see `azero.train.hosts`)."""
 
 
 def load_or_create_token(workdir: Path) -> str:
-    """Return the token of the environment or of the working directory; where there is none, make
-    one there.
+    """Return the token of the environment or of the working directory; if there is none, create one
+    there.
 
     Raises:
       OSError: the file cannot be read or written.

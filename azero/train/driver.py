@@ -65,7 +65,7 @@ def run_experiment(
         the text says what can be done.
       OSError: the system refuses a file or a directory.
     """
-    with join_cluster(config.run, workdir) as line:
+    with join_cluster(config.run, workdir) as links:
         console = console or make_console(quiet=not mesh_lib.is_lead())
         config = agree_on_settings(config, from_checkpoint)
         use_compilation_cache()
@@ -73,7 +73,7 @@ def run_experiment(
         console.print(f"devices: {describe_devices()}; working directory: {workdir}")
         command = command or f"azero train {experiment.name} --workdir {quote(str(workdir))}"
         return run_stage(
-            experiment.name, config, workdir, make_stage, console, line, from_checkpoint, command
+            experiment.name, config, workdir, make_stage, console, links, from_checkpoint, command
         )
 
 
@@ -83,13 +83,13 @@ def run_stage(
     workdir: Path,
     make_stage: MakeStage[S],
     console: Console,
-    line: ProcessLinks | None = None,
+    links: ProcessLinks | None = None,
     from_checkpoint: int | None = None,
     command: str | None = None,
 ) -> int:
     """Start or continue the run of a stage of the experiment `name` in `workdir`; return its exit
-    status. `line` links to the other processes of the run, if there are any; `command` continues
-    the run and takes --from-checkpoint, if there is one.
+    status. `links` are those to the other processes of the run, if there are any; `command`
+    continues the run and takes --from-checkpoint, if there is one.
 
     Raises:
       The same as `run_experiment`.
@@ -118,7 +118,7 @@ def run_stage(
             files.write_config(workdir, stage.config)
             files.write_run(workdir, name, stage.config)
         with (
-            stop_on_signals(workdir, line, stage.owns_process) as stop,
+            stop_on_signals(workdir, links, stage.owns_process) as stop,
             explain_divergence(workdir, command, stop),
         ):
             stop.is_saving = checkpointer.is_writing

@@ -61,7 +61,7 @@ class StopRequest:
 
 @contextlib.contextmanager
 def stop_on_signals(
-    workdir: Path, line: ProcessLinks | None = None, owns_process: bool = True
+    workdir: Path, links: ProcessLinks | None = None, owns_process: bool = True
 ) -> Iterator[StopRequest]:
     """Turn SIGTERM and SIGINT into a request to stop at the end of the iteration.
 
@@ -76,8 +76,8 @@ def stop_on_signals(
     def end(how: str) -> None:
         lost = f"{stop.doing} {how} and is lost; {stop.kept()}"
         say(f"\n{lost}")
-        if line is not None:
-            line.broadcast_failure(lost, EXIT_INTERRUPTED)
+        if links is not None:
+            links.broadcast_failure(lost, EXIT_INTERRUPTED)
         os._exit(EXIT_INTERRUPTED)
 
     def give_up() -> None:

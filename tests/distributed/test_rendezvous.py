@@ -50,7 +50,7 @@ def lead(
 def other(
     port: int, process: int, count: int, seconds: float = 20.0, token: str = TOKEN
 ) -> Callable[[], ProcessLinks]:
-    return lambda: rendezvous.connect([("127.0.0.1", port)], process, count, seconds, lambda: token)
+    return lambda: rendezvous.connect(("127.0.0.1", port), process, count, seconds, lambda: token)
 
 
 def test_all_meet_in_any_order_and_hear_of_each_other(together: Any) -> None:
@@ -110,7 +110,7 @@ def test_an_address_where_nobody_or_somebody_else_listens(together: Any) -> None
     with pytest.raises(
         ValueError, match=r"process 1 cannot reach process 0 at no.such.host.invalid:7000"
     ):
-        rendezvous.connect([("no.such.host.invalid", 7000)], 1, 2, 1.0, lambda: TOKEN)
+        rendezvous.connect(("no.such.host.invalid", 7000), 1, 2, 1.0, lambda: TOKEN)
     assert time.monotonic() - began < 20
     with socket.create_server(("127.0.0.1", 0)) as stranger:
 
@@ -223,7 +223,7 @@ STOPPED = """
 import sys, time
 from azero.distributed import links, rendezvous
 links.BEAT_SECONDS = 0.1
-rendezvous.connect([("127.0.0.1", int(sys.argv[1]))], 1, 2, 60.0, lambda: "the token of the run").watch()
+rendezvous.connect(("127.0.0.1", int(sys.argv[1])), 1, 2, 60.0, lambda: "the token of the run").watch()
 print("here", flush=True)
 time.sleep(100)
 """
@@ -241,8 +241,8 @@ def test_a_process_that_is_stopped_ends_the_run(
     [first] = together(lead(port, 2, 60.0))
     process = launch([sys.executable, "-c", STOPPED, str(port)])
     try:
-        line = first.result(timeout=60)
-        line.watch()
+        own_links = first.result(timeout=60)
+        own_links.watch()
         assert process.stdout is not None and process.stdout.readline() == "here\n"
         time.sleep(1.5)
         assert not ended, "it beats"
