@@ -22,7 +22,7 @@ from jax import lax
 from jax.nn.initializers import Initializer
 
 from azero.networks.convolution import CONVOLUTIONS, convolve
-from azero.networks.inference import add_bias, by_chunks, dense
+from azero.networks.inference import add_bias, dense, map_chunks
 from azero.networks.network import NEVER, Network, Outputs, Shapes
 from azero.networks.resnet import pointwise
 from azero.networks.settings import ConvolutionalConfig
@@ -129,7 +129,7 @@ def _network(
             x = part.astype(inference_dtype)
             return outputs(folded, _tower(config, folded, x, convolution.apply))
 
-        return by_chunks(evaluate, planes, chunk)
+        return map_chunks(evaluate, planes, chunk)
 
     return Network(init, apply, train_apply, fold, infer)
 

@@ -108,7 +108,7 @@ def _gradient(name: str, x: Array, gradient: Array) -> Array:
 
     Every device sums its own parts, and the sums are added after the last one. Otherwise XLA adds
     them in every step of the loop; and two such loops, which the threads of CPU devices may run in
-    different order, wait for each other for ever.
+    different order, deadlock.
     """
     part_of = CONVOLUTIONS[name].gradient
     if (count := _num_parts(name, x)) == 1:

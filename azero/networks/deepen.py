@@ -28,8 +28,8 @@ def deepen(
     """Return the variables of a deeper network that computes what a given one does.
 
     Args:
-      own: initial variables of the deeper network. Its further blocks keep them, but for their last
-        layer.
+      own: initial variables of the deeper network. Its further blocks keep them, except for their
+        last layer.
       config: its settings.
       given: the variables of the given network.
       given_config: its settings. Unless they are those of a tower of fewer residual blocks that is

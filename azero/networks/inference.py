@@ -36,21 +36,15 @@ def fold(config: ResNetConfig, board_width: int, variables: PyTree) -> PyTree:
         kernel, bias = _fold_layer(layers, running, config.batch_norm_epsilon)
         return {"weights": prepare(kernel, board_width).astype(dtype), "bias": bias}
 
-    def fold_head(head: PyTree, running: PyTree) -> PyTree:
-        kernel, bias = _fold_layer(head["conv"], running["conv"], config.batch_norm_epsilon)
-        return {**head, "conv": {"weights": kernel[0, 0], "bias": bias}}
-
-    def fold_planes_head(head: PyTree, running: PyTree) -> PyTree:
-        return {**head, "conv": fold_tower(head["conv"], running["conv"])}
-
-    def fold_of(name: str) -> Callable[[PyTree, PyTree], PyTree]:
+    def fold_module(name: str, module: PyTree, running: PyTree) -> PyTree:
         if name.endswith("tower"):
-            return fold_tower
-        return (
-            fold_planes_head if name == "policy" and config.policy_head == "planes" else fold_head
-        )
+            return fold_tower(module, running)
+        if name == "policy" and config.policy_head == "planes":
+            return {**module, "conv": fold_tower(module["conv"], running["conv"])}
+        kernel, bias = _fold_layer(module["conv"], running["conv"], config.batch_norm_epsilon)
+        return {**module, "conv": {"weights": kernel[0, 0], "bias": bias}}
 
-    return {name: fold_of(name)(module, stats[name]) for name, module in params.items()}
+    return {name: fold_module(name, module, stats[name]) for name, module in params.items()}
 
 
 def _fold_layer(layer: PyTree, running: PyTree, epsilon: float) -> tuple[Array, Array]:
@@ -58,9 +52,8 @@ def _fold_layer(layer: PyTree, running: PyTree, epsilon: float) -> tuple[Array, 
     them) with its batch norm folded in."""
     norm, statistics = layer["norm"], running["norm"]
     scale = norm["scale"] * lax.rsqrt(statistics["var"] + epsilon)
-    return layer["kernel"] * scale[..., None, None, None, :], norm["bias"] - statistics[
-        "mean"
-    ] * scale
+    bias = norm["bias"] - statistics["mean"] * scale
+    return layer["kernel"] * scale[..., None, None, None, :], bias
 
 
 def infer(
@@ -72,10 +65,10 @@ def infer(
     evaluates the whole batch at once. `unroll` is the number of residual blocks per iteration of
     the loop over them (see `jax.lax.scan`).
     """
-    return by_chunks(functools.partial(_infer_chunk, config, unroll, folded), planes, chunk)
+    return map_chunks(functools.partial(_infer_chunk, config, unroll, folded), planes, chunk)
 
 
-def by_chunks(evaluate: Callable[[Array], T], planes: Array, chunk: int | None) -> T:
+def map_chunks(evaluate: Callable[[Array], T], planes: Array, chunk: int | None) -> T:
     """Return `evaluate(planes)`, a tree of arrays [B, ...], for planes [B, H, W, C], computed for
     at most `chunk` positions at a time; None is all at once."""
     batch = planes.shape[0]
@@ -165,7 +158,7 @@ def sum_positions(x: Array) -> Array:
 
     On CPUs by a product with ones: XLA sums windows of 32 rows, unvectorised, and first stores what
     is summed, a tenth of a training step more (docs/speed-changes.md). Every device sums its own
-    positions first, because devices that meet in a branch may wait for each other for ever.
+    positions first, because a collective inside a branch may deadlock.
     """
     num_parts = math.gcd(x.shape[0], jax.device_count())
     parts = x.reshape(num_parts, -1, *x.shape[1:])

@@ -72,10 +72,8 @@ def _polynomial(roots: list[Fraction]) -> list[Fraction]:
     """Return the coefficients of the monic polynomial with these roots, lowest power first."""
     coefficients = [Fraction(1)]
     for root in roots:
-        shifted, scaled = (
-            [Fraction(0), *coefficients],
-            [*(root * c for c in coefficients), Fraction(0)],
-        )
+        shifted = [Fraction(0), *coefficients]
+        scaled = [*(root * c for c in coefficients), Fraction(0)]
         coefficients = [a - b for a, b in zip(shifted, scaled, strict=True)]
     return coefficients
 

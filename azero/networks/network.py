@@ -123,8 +123,8 @@ def _check_outputs(name: str, found: PyTree, wanted: str) -> None:
 
 
 def _arrays(variables: PyTree) -> dict[str, str]:
-    """Return the types and shapes of arrays by their places."""
+    """Return the types and shapes of arrays by their paths."""
     return {
-        jax.tree_util.keystr(path): f"{leaf.dtype}{list(leaf.shape)}"
+        jax.tree_util.keystr(path): format_arrays(leaf)
         for path, leaf in jax.tree.leaves_with_path(variables)
     }

@@ -24,9 +24,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from azero.networks.convolution import CONVOLUTIONS, convolve
-from azero.networks.inference import by_chunks
+from azero.networks.inference import map_chunks
 from azero.networks.network import Network, Outputs, Shapes
-from azero.networks.pooled_heads import fold_heads, head_names, heads, heads_plan
+from azero.networks.pooled_heads import fold_heads, head_names, head_specs, heads
 from azero.networks.pooled_layers import (
     HE,
     SMALL,
@@ -37,8 +37,8 @@ from azero.networks.pooled_layers import (
     fold_first,
     init_params,
     init_stats,
-    norm_plan,
-    stacked,
+    norm_specs,
+    stack,
 )
 from azero.networks.settings import PooledConfig
 from azero.types import Array, PyTree
@@ -62,13 +62,13 @@ def pooled_network(
 ) -> Network:
     """Make the network of resolved settings for the planes and moves of `game`.
 
-    `chunk` is that of `azero.networks.inference.by_chunks`; `unroll` unrolls the loop over the
+    `chunk` is that of `azero.networks.inference.map_chunks`; `unroll` unrolls the loop over the
     blocks, `train_unroll` that of training.
 
     Raises:
       ValueError: the actions are neither the points and pass nor the same number for every square.
     """
-    plan, epsilon = _plan(config, game), config.batch_norm_epsilon
+    specs, epsilon = _specs(config, game), config.batch_norm_epsilon
     train_convolve = functools.partial(convolve, config.convolution)
     inference_convolve = CONVOLUTIONS[config.convolution].apply
     train_dtype, inference_dtype = jnp.dtype(config.train_dtype), jnp.dtype(config.inference_dtype)
@@ -83,7 +83,7 @@ def pooled_network(
     inference = _Mode(inference_convolve, inference_dtype, make_norms(False), unroll)
 
     def init(key: Array) -> PyTree:
-        params = init_params(plan, key)
+        params = init_params(specs, key)
         if config.norm == "batch":
             return {"params": params, "batch_stats": init_stats(params)}
         return {
@@ -102,16 +102,16 @@ def pooled_network(
         return _fold(config, game.board_shape[1], variables["params"], variables["batch_stats"])
 
     def analyse(folded: PyTree, planes: Array) -> Outputs:
-        return by_chunks(lambda part: _forward(inference, folded, {}, part)[0], planes, chunk)
+        return map_chunks(lambda part: _forward(inference, folded, {}, part)[0], planes, chunk)
 
     def infer(folded: PyTree, planes: Array) -> tuple[Array, Array]:
         def evaluate(part: Array) -> tuple[Array, Array]:
-            outputs, _ = _forward(inference, folded, {}, part)  # compiled, without its other heads
+            outputs, _ = _forward(inference, folded, {}, part)  # XLA drops the other heads
             return outputs.logits, outputs.value
 
-        return by_chunks(evaluate, planes, chunk)
+        return map_chunks(evaluate, planes, chunk)
 
-    return Network(init, apply, train_apply, fold, infer, analyse, head_names(plan))
+    return Network(init, apply, train_apply, fold, infer, analyse, head_names(specs))
 
 
 def count_groups(config: PooledConfig) -> tuple[int, int]:
@@ -120,52 +120,52 @@ def count_groups(config: PooledConfig) -> tuple[int, int]:
     return divmod(config.blocks - 1, config.pool_every)
 
 
-def _plan(config: PooledConfig, game: Shapes) -> PyTree:
+def _specs(config: PooledConfig, game: Shapes) -> PyTree:
     """Return the specs of the parameters; those of blocks of the same kind are stacked."""
     filters, pooled = config.block_filters, config.pooled_filters
     others = filters - pooled
     plain = {
-        "start": norm_plan(filters),
+        "start": norm_specs(filters),
         "first": ParamSpec(HE, (3, 3, filters, filters)),
-        "middle": norm_plan(filters),
+        "middle": norm_specs(filters),
         "second": ParamSpec(HE, (3, 3, filters, filters)),
     }
     pooling = {
         **plain,
-        "pool": norm_plan(pooled),
+        "pool": norm_specs(pooled),
         "pooled_bias": ParamSpec(SMALL, (3 * pooled, others)),
-        "middle": norm_plan(others),
+        "middle": norm_specs(others),
         "second": ParamSpec(HE, (3, 3, others, filters)),
     }
     if config.inner_blocks:
-        inner_plain = {"plain": stacked(plain, config.inner_blocks)}
+        inner_plain = {"plain": stack(plain, config.inner_blocks)}
         inner_pooling: PyTree = {"pooling": pooling}
         if config.inner_blocks > 1:
-            inner_pooling["plain"] = stacked(plain, config.inner_blocks - 1)
-        plain = _nested_plan(config.filters, filters, inner_plain)
-        pooling = _nested_plan(config.filters, filters, inner_pooling)
+            inner_pooling["plain"] = stack(plain, config.inner_blocks - 1)
+        plain = _nested_specs(config.filters, filters, inner_plain)
+        pooling = _nested_specs(config.filters, filters, inner_pooling)
     groups, left = count_groups(config)
-    plan = {
+    specs = {
         "stem": ParamSpec(HE, (3, 3, game.num_planes, config.filters)),
-        "end": norm_plan(config.filters),
-        **heads_plan(config, game),
+        "end": norm_specs(config.filters),
+        **head_specs(config, game),
     }
     if groups:
-        plan["pooling"] = stacked(pooling, groups)
+        specs["pooling"] = stack(pooling, groups)
     if groups and config.pool_every > 1:
-        plan["plain"] = stacked(plain, groups, config.pool_every - 1)
+        specs["plain"] = stack(plain, groups, config.pool_every - 1)
     if left:
-        plan["left"] = stacked(plain, left)
-    return plan
+        specs["left"] = stack(plain, left)
+    return specs
 
 
-def _nested_plan(outer: int, inner: int, blocks: PyTree) -> PyTree:
+def _nested_specs(outer: int, inner: int, blocks: PyTree) -> PyTree:
     """Return the specs of a nested bottleneck of `blocks`, from `outer` filters to `inner` ones."""
     return {
-        "start": norm_plan(outer),
+        "start": norm_specs(outer),
         "reduce": ParamSpec(HE, (outer, inner)),
         "inner": blocks,
-        "end": norm_plan(inner),
+        "end": norm_specs(inner),
         "expand": ParamSpec(HE, (inner, outer)),
     }
 

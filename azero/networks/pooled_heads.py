@@ -34,9 +34,9 @@ from azero.networks.pooled_layers import (
     Norms,
     ParamSpec,
     bias_by_pooled,
-    dense_plan,
+    dense_specs,
     fold_first,
-    norm_plan,
+    norm_specs,
     pool_for_value,
 )
 from azero.networks.resnet import pointwise
@@ -51,7 +51,7 @@ SCORE_SCALE = 0.05
 """Factor of the score as an input of its logit (KG, appendix A.5)."""
 
 
-def heads_plan(config: PooledConfig, game: Shapes) -> PyTree:
+def head_specs(config: PooledConfig, game: Shapes) -> PyTree:
     """Return the specs of the parameters of the heads.
 
     Raises:
@@ -67,9 +67,9 @@ def heads_plan(config: PooledConfig, game: Shapes) -> PyTree:
     moves = 1 if has_pass else game.num_actions // points
     policy = {
         "first": ParamSpec(HE, (config.filters, 2 * head)),
-        "pool": norm_plan(head),
+        "pool": norm_specs(head),
         "pooled_bias": ParamSpec(SMALL, (3 * head, head)),
-        "middle": norm_plan(head),
+        "middle": norm_specs(head),
         "moves": {
             "kernel": ParamSpec(LECUN, (head, moves), (len(POLICIES),)),
             "bias": ParamSpec(jax.nn.initializers.zeros, (moves,), (len(POLICIES),)),
@@ -77,26 +77,26 @@ def heads_plan(config: PooledConfig, game: Shapes) -> PyTree:
     }
     value = {
         "first": ParamSpec(HE, (config.filters, head)),
-        "middle": norm_plan(head),
-        "hidden": dense_plan(3 * head, config.value_hidden, HE),
-        "outcome": dense_plan(config.value_hidden, 3),
-        "short_values": dense_plan(config.value_hidden, NUM_HORIZONS),
-        "moves_left": dense_plan(config.value_hidden, 1),
+        "middle": norm_specs(head),
+        "hidden": dense_specs(3 * head, config.value_hidden, HE),
+        "outcome": dense_specs(config.value_hidden, 3),
+        "short_values": dense_specs(config.value_hidden, NUM_HORIZONS),
+        "moves_left": dense_specs(config.value_hidden, 1),
     }
     if has_pass:
-        policy["pass"] = dense_plan(3 * head, len(POLICIES))
-        value["ownership"] = dense_plan(head, 1)
+        policy["pass"] = dense_specs(3 * head, len(POLICIES))
+        value["ownership"] = dense_specs(head, 1)
         value["score"] = {
-            "hidden": dense_plan(3 * head, config.score_hidden, HE),
+            "hidden": dense_specs(3 * head, config.score_hidden, HE),
             "place": ParamSpec(HE, (2, config.score_hidden)),
             "last": ParamSpec(LECUN, (config.score_hidden, 1)),
         }
     return {"policy": policy, "value": value}
 
 
-def head_names(plan: PyTree) -> frozenset[str]:
-    """Return the names of the auxiliary heads of a plan."""
-    return frozenset(POLICIES[1:]) | (plan["value"].keys() - {"first", "middle", "hidden"})
+def head_names(specs: PyTree) -> frozenset[str]:
+    """Return the names of the auxiliary heads in the specs of a network's parameters."""
+    return frozenset(POLICIES[1:]) | (specs["value"].keys() - {"first", "middle", "hidden"})
 
 
 def heads(

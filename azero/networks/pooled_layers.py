@@ -40,38 +40,34 @@ class ParamSpec(NamedTuple):
     """Sizes of a stack of such parameters, each initialised on its own."""
 
 
-def init_params(plan: PyTree, key: Array) -> PyTree:
+def init_params(specs: PyTree, key: Array) -> PyTree:
     """Return float32 parameters for a tree of `ParamSpec`s."""
-    plans, tree = jax.tree.flatten(plan, is_leaf=lambda node: isinstance(node, ParamSpec))
+    leaves, tree = jax.tree.flatten(specs, is_leaf=lambda node: isinstance(node, ParamSpec))
 
-    def one(key: Array, init: Callable[..., Array], shape: tuple[int, ...]) -> Array:
-        return init(key, shape, jnp.float32)
+    def init(spec: ParamSpec, key: Array) -> Array:
+        keys = jax.random.split(key, math.prod(spec.stack))
+        params = jax.vmap(lambda key: spec.init(key, spec.shape, jnp.float32))(keys)
+        return params.reshape(*spec.stack, *spec.shape)
 
-    leaves = [
-        jax.vmap(lambda key, plan=plan: one(key, plan.init, plan.shape))(
-            jax.random.split(key, math.prod(plan.stack))
-        ).reshape(*plan.stack, *plan.shape)
-        for plan, key in zip(plans, jax.random.split(key, len(plans)), strict=True)
-    ]
-    return jax.tree.unflatten(tree, leaves)
+    return jax.tree.unflatten(tree, map(init, leaves, jax.random.split(key, len(leaves))))
 
 
-def stacked(plan: PyTree, *sizes: int) -> PyTree:
-    """Return the `ParamSpec`s of a stack of `plan`."""
+def stack(specs: PyTree, *sizes: int) -> PyTree:
+    """Return the `ParamSpec`s of a stack of layers with the parameters `specs`."""
     return jax.tree.map(
-        lambda leaf: leaf._replace(stack=(*sizes, *leaf.stack)),
-        plan,
+        lambda spec: spec._replace(stack=(*sizes, *spec.stack)),
+        specs,
         is_leaf=lambda node: isinstance(node, ParamSpec),
     )
 
 
-def norm_plan(filters: int) -> PyTree:
+def norm_specs(filters: int) -> PyTree:
     """Return the `ParamSpec`s of a norm: at first its scale is one and its bias zero."""
     ones, zeros = jax.nn.initializers.ones, jax.nn.initializers.zeros
     return {"scale": ParamSpec(ones, (filters,)), "bias": ParamSpec(zeros, (filters,))}
 
 
-def dense_plan(inputs: int, outputs: int, init: Callable[..., Array] = LECUN) -> PyTree:
+def dense_specs(inputs: int, outputs: int, init: Callable[..., Array] = LECUN) -> PyTree:
     """Return the `ParamSpec`s of a linear layer."""
     zeros = jax.nn.initializers.zeros
     return {"kernel": ParamSpec(init, (inputs, outputs)), "bias": ParamSpec(zeros, (outputs,))}
@@ -179,7 +175,8 @@ def bias_by_pooled(norms: Norms, kernel: Array, y: Array) -> tuple[Array, Array]
     ("pooled_bias"), to the first R as a bias.
 
     Returns:
-      The first R channels after norm and ReLU, [B, H, W, R], and the pooled channels [B, 3P]."""
+      The first R channels after norm and ReLU, [B, H, W, R], and the pooled channels [B, 3P].
+    """
     others = kernel.shape[-1]
     pooled = pool(jax.nn.relu(norms("pool", y[..., others:])))
     bias = jnp.dot(pooled, kernel, precision=lax.Precision.HIGHEST)

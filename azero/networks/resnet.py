@@ -25,7 +25,7 @@ _Dense = functools.partial(nn.Dense, precision=lax.Precision.HIGHEST)
 
 _PARTS = 3
 """How many bfloat16 make a float32: 8 bits of the significand each."""
-_SMALL = 8
+_MOST_UNROLLED = 8
 """Most residual blocks that are unrolled where the settings leave it open (measured with 3 blocks
 of 32 filters on a CPU; compile time grows with them)."""
 
@@ -240,7 +240,7 @@ def scan_unroll(length: int, platform: str) -> int:
     One, so that twenty blocks compile as fast as one; all blocks of a small network on CPUs, which
     is an eighth to a tenth faster, and on TPUs (docs/speed-changes.md).
     """
-    return length if platform in ("cpu", "tpu") and 1 <= length <= _SMALL else 1
+    return length if platform in ("cpu", "tpu") and 1 <= length <= _MOST_UNROLLED else 1
 
 
 def pointwise(x: Array, kernel: Array) -> Array:
@@ -276,8 +276,8 @@ def _pointwise_forward(x: Array, kernel: Array) -> tuple[Array, tuple[Array, Arr
 
 
 def _pointwise_gradients(saved: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
-    """Return those of `x` and the weights; the latter in parts, too, or XLA would multiply and sum
-    a single column without the matrix unit."""
+    """Return the gradients of `x` and of the weights; the latter in parts, too, or XLA would
+    multiply and sum a single column without the matrix unit."""
     x, kernel = saved
     of_kernel = _sum_parts(
         jnp.einsum("bhwc,bhwf->cf", x, _in_parts(gradient), preferred_element_type=jnp.float32)
@@ -295,7 +295,7 @@ def _in_parts(x: Array) -> Array:
     """Return bfloat16 [..., 3F], smallest parts first, whose sums are float32 `x` [..., F]."""
     parts = []
     for _ in range(_PARTS):
-        # Not by casts, there and back, which XLA leaves out.
+        # Not by a cast to bfloat16 and back, which XLA removes.
         parts.append(lax.reduce_precision(x, exponent_bits=8, mantissa_bits=7))
         x = x - parts[-1]
     return jnp.concatenate(parts[::-1], axis=-1).astype(jnp.bfloat16)

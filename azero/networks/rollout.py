@@ -24,7 +24,7 @@ class Group(NamedTuple):
 
     name: str
     size: int | None
-    """weights; None is a table of codes, whose size is a setting"""
+    """Weights; None is a table of codes, whose size is a setting."""
 
 
 GROUPS = (
@@ -55,11 +55,10 @@ def linear_network(config: LinearConfig, game: Shapes, platform: str | None = No
     num_planes, num_actions = game.num_planes, game.num_actions
     num_points = math.prod(game.board_shape)
     if num_planes != len(groups) or num_actions != num_points + 1:
-        wanted, got = (
-            f"game.planes {len(groups)} and {num_points + 1} moves",
-            f"{num_planes} and {num_actions}",
+        raise ValueError(
+            f"{config.name} takes game.planes {len(groups)} and {num_points + 1} moves, not "
+            f"{num_planes} and {num_actions}"
         )
-        raise ValueError(f"{config.name} takes {wanted}, not {got}")
 
     def init(key: Array) -> PyTree:
         del key  # at first all moves are equally likely
@@ -68,9 +67,8 @@ def linear_network(config: LinearConfig, game: Shapes, platform: str | None = No
     def infer(params: PyTree, planes: Array) -> tuple[Array, Array]:
         logits = sum_weights(params, [planes[..., index] for index in range(len(groups))])
         logits = jnp.where(planes[..., PATTERN] != 0, logits, NEVER).reshape(planes.shape[0], -1)
-        return jnp.pad(logits, ((0, 0), (0, 1)), constant_values=NEVER), jnp.zeros(
-            planes.shape[0], jnp.float32
-        )
+        logits = jnp.pad(logits, ((0, 0), (0, 1)), constant_values=NEVER)
+        return logits, jnp.zeros(planes.shape[0], jnp.float32)
 
     def apply(variables: PyTree, planes: Array) -> tuple[Array, Array]:
         return infer(variables["params"], planes)

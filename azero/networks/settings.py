@@ -28,16 +28,16 @@ class NetworkConfig(Kind):
     """Whether the same parameters serve every board of the game."""
     HAS_DRAWS: ClassVar[bool] = False
     """Whether the value head has outputs for loss, draw and win, not one number."""
-    IS_WHOLE: ClassVar[bool] = True
-    """Whether it learns both a policy and a value, which self-play needs."""
+    HAS_POLICY_AND_VALUE: ClassVar[bool] = True
+    """Whether it learns both, as self-play needs."""
 
     name: str
 
     def build(self, *arguments: Any, **options: Any) -> Any:
-        """Make the network, as `Kind.build` does; of a class outside this module it is checked.
+        """Make the network, as `Kind.build` does, and check that of a class outside this module.
 
         Raises:
-          ValueError: its functions return something else than `Network` says.
+          ValueError: its functions return something other than `Network` says.
         """
         network = super().build(*arguments, **options)
         if type(self).__module__ != __name__:
@@ -159,8 +159,7 @@ class PooledConfig(ResidualConfig):
         check_range(self, "network", "inner_blocks", 0)
         check(
             self.inner_blocks == 0 or (self.filters % 2 == 0 and self.filters > 2),
-            "network.inner-blocks: network.filters is even and at least 4 then, not "
-            f"{self.filters}",
+            f"network.filters is even and at least 4 with network.inner-blocks, not {self.filters}",
         )
         check(
             self.pooled_filters < self.block_filters,
@@ -184,7 +183,7 @@ class Policy2016Config(ConvolutionalConfig):
     """The policy network of AlphaGo in 2016 (AG16: 12 layers after the first, 192 filters)."""
 
     MAKER: ClassVar[str] = "azero.networks.make:make_alphago2016"
-    IS_WHOLE: ClassVar[bool] = False
+    HAS_POLICY_AND_VALUE: ClassVar[bool] = False
 
     name: Literal["policy2016"] = "policy2016"
     """Which network: AlphaGo's policy network of 2016."""
@@ -195,7 +194,7 @@ class Value2016Config(ConvolutionalConfig):
     """The value network of AlphaGo in 2016."""
 
     MAKER: ClassVar[str] = "azero.networks.make:make_alphago2016"
-    IS_WHOLE: ClassVar[bool] = False
+    HAS_POLICY_AND_VALUE: ClassVar[bool] = False
 
     name: Literal["value2016"] = "value2016"
     """Which network: AlphaGo's value network of 2016."""
@@ -206,7 +205,7 @@ class LinearConfig(NetworkConfig):
     """Base of the settings of the linear policies of AlphaGo (2016)."""
 
     MAKER: ClassVar[str] = "azero.networks.rollout:linear_network"
-    IS_WHOLE: ClassVar[bool] = False
+    HAS_POLICY_AND_VALUE: ClassVar[bool] = False
 
     pattern_bits: int = 16
     """The table of patterns has 2 to this power weights (AG16: 69,338 and 32,207 weights)."""

@@ -53,7 +53,7 @@ def make_selfplay_stage(
     if backend is not None and jax.process_count() > 1:
         problem = "--cluster needs a learner of one process, and this run has several"
         raise ValueError(f"{problem}; start one, or omit --cluster")
-    if not config.network.IS_WHOLE:
+    if not config.network.HAS_POLICY_AND_VALUE:
         raise ValueError(
             f"network.name {config.network.name} has no policy or no value, and self-play needs "
             "both: use another; azero train alphago9 learns the networks of 2016"

@@ -297,7 +297,7 @@ def test_what_cannot_be_built_is_refused() -> None:
         build(SMALL, (9, 9), 83)
     with pytest.raises(ValueError, match=r"network\.pool-filters is below .* convolution, 12, not"):
         SMALL.replace(pool_filters=12)
-    with pytest.raises(ValueError, match=r"network\.inner-blocks: network\.filters is even and"):
+    with pytest.raises(ValueError, match=r"network\.filters is even and at least 4 with"):
         SMALL.replace(filters=13, inner_blocks=2)
     with pytest.raises(ValueError, match=r"network\.pool-every is at least 1, not 0"):
         SMALL.replace(pool_every=0)
