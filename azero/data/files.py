@@ -60,8 +60,8 @@ def describe_error(error: Exception) -> str:
         return str(error)
     where = f"{error.filename}: " if error.filename else ""
     if error.errno == errno.EEXIST and os.path.islink(error.filename or ""):
-        leads_to = f"it is a link to {os.path.realpath(error.filename)}, where no directory is"
-        return f"{where}{leads_to}; make it, or use another name"
+        leads_to = f"it is a link to {os.path.realpath(error.filename)}, which is not a directory"
+        return f"{where}{leads_to}; make it one, or use another name"
     advice = _ADVICE.get(error.errno or 0, "")
     return f"{where}{error.strerror or error}{f'; {advice}' if advice else ''}"
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from azero.data.files import (
+    UNTOUCHED,
     DamagedFileError,
     StorageError,
     read_header,
@@ -97,10 +98,8 @@ class Manifest:
             if is_new:
                 sync_directory(self.path.parent)
         except OSError as error:
-            raise StorageError(
-                f"cannot write {self.path}: {error.strerror or error}; what was saved "
-                f"before is untouched"
-            ) from error
+            reason = f"{error.strerror or error}; {UNTOUCHED}"
+            raise StorageError(f"cannot write {self.path}: {reason}") from error
         self.records[record.shard] = record
 
     def retain(self, keep: Callable[[int], bool]) -> None:
@@ -127,11 +126,11 @@ def parse_manifest_path(path: Path) -> int:
 def list_manifests(directory: Path) -> list[tuple[int, Path]]:
     """Return (process index, file) of the manifests in `directory`; files under other names do not
     count, as in `list_shards`."""
-    found = []
-    for path in directory.glob("manifest-p*.jsonl"):
-        if re.fullmatch(r"manifest-p\d{3,}\.jsonl", path.name):
-            found.append((parse_manifest_path(path), path))
-    return sorted(found)
+    return sorted(
+        (parse_manifest_path(path), path)
+        for path in directory.glob("manifest-p*.jsonl")
+        if re.fullmatch(r"manifest-p\d{3,}\.jsonl", path.name)
+    )
 
 
 def _format_record(record: ShardRecord) -> bytes:
@@ -151,8 +150,8 @@ def _checksum(body: str) -> str:
 def deal_shards(
     cursors: Sequence[dict[str, Any]], process: int, count: int
 ) -> tuple[dict[str, int], list[ShardName]]:
-    """Return the replay that process `process` of now `count` starts with; `cursors` are those of
-    the previous processes (`Replay.state_dict`).
+    """Return the replay that process `process` of `count` starts with; `cursors` are those of the
+    previous processes (`Replay.state_dict`).
 
     The shards are dealt one by one, the newest first, so every process gets games of all ages and
     almost as many as the others. New shards are numbered after all previous ones: none takes the

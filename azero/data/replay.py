@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from azero.console.tables import count_of
 from azero.data.files import TEMPORARY_SUFFIX, DamagedFileError, sync_directory
 from azero.data.manifest import Manifest, ShardRecord, manifest_path
 from azero.data.sample import Auxiliary, Samples
@@ -108,8 +109,8 @@ class Replay:
         sync_directory(self.directory.parent)
         if damaged := self._manifest.num_damaged:
             self._warnings.append(
-                f"{self._manifest.path} has {damaged} damaged lines; their shards are checked by "
-                "their own checksums alone"
+                f"{self._manifest.path} has {count_of(damaged, 'damaged line')}; the shards "
+                "concerned are checked by their own checksums alone"
             )
         if state is not None:
             self._load(state)
@@ -339,16 +340,15 @@ class Replay:
             self._num_points is not None,
         )
 
-    def _remove(self, gone: Callable[[int], bool]) -> None:
-        """Delete this process's shards whose index is `gone`, and incomplete files. The manifest is
-        rewritten first: it never names a deleted shard."""
-        if any(gone(index) for index in self._manifest.records):
-            self._manifest.retain(lambda index: not gone(index))
+    def _remove(self, is_gone: Callable[[int], bool]) -> None:
+        """Delete this process's shards for whose index `is_gone` holds, and incomplete files. The
+        manifest is rewritten first: it never names a deleted shard."""
+        if any(is_gone(index) for index in self._manifest.records):
+            self._manifest.retain(lambda index: not is_gone(index))
         for process, index, path in list_shards(self.directory):
-            if process == self._process and gone(index):
+            if process == self._process and is_gone(index):
                 path.unlink(missing_ok=True)
-        pattern = f"games-p{self._process:03d}-*.shard{TEMPORARY_SUFFIX}"
-        for path in self.directory.glob(pattern):
+        for path in self.directory.glob(f"games-p{self._process:03d}-*.shard{TEMPORARY_SUFFIX}"):
             path.unlink(missing_ok=True)
 
 

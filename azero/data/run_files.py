@@ -172,8 +172,8 @@ def check_run(workdir: Path) -> None:
     """
     if not any((workdir / name).exists() for name in (CONFIG, RUN, METRICS, EVENTS, SAMPLES)):
         raise ValueError(
-            f"there is no run in {workdir}: it has no {CONFIG}; give the folder that a run was "
-            f"started with (--workdir)"
+            f"there is no run in {workdir}: it has no {CONFIG}; give the directory that a run was "
+            "started with (--workdir)"
         )
 
 
@@ -185,8 +185,8 @@ def load_run(workdir: Path) -> RunData:
     """
     if not workdir.is_dir():
         raise ValueError(
-            f"no working directory {str(workdir)!r}; give the folder that a run was "
-            f"started with (--workdir)"
+            f"no working directory {str(workdir)!r}; give the directory that a run was started "
+            "with (--workdir)"
         )
     return RunData(
         workdir,

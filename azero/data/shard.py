@@ -112,7 +112,7 @@ def shard_path(directory: Path, process_index: int, index: int) -> Path:
 def list_shards(directory: Path) -> list[tuple[int, int, Path]]:
     """Return (process index, shard index, file) of the shards in `directory`, in order.
 
-    Files under other names, such as the copies that synchronised folders make, are no shards.
+    Files under other names, such as the copies that synchronised folders make, are not shards.
     """
     named = ((_SHARD.fullmatch(path.name), path) for path in directory.glob("games-p*.shard"))
     return sorted((int(name[1]), int(name[2]), path) for name, path in named if name)
@@ -324,9 +324,6 @@ def with_margin(rows: HostArray, policy: HostArray, slots: int) -> Positions:
     """Return positions whose policy targets are padded with `slots` words, as `Positions.policy`
     asks."""
     end = int(rows["policy_start"][-1]) + int(rows["policy_count"][-1]) if len(rows) else 0
-    return Positions(
-        rows,
-        policy
-        if len(policy) >= end + slots
-        else np.concatenate([policy[:end], np.zeros(slots, np.uint32)]),
-    )
+    if len(policy) < end + slots:
+        policy = np.concatenate([policy[:end], np.zeros(slots, np.uint32)])
+    return Positions(rows, policy)

@@ -89,7 +89,7 @@ def test_damaged_manifest_loses_nothing(tmp_path: Path) -> None:
     flip(tmp_path / "manifest-p000.jsonl", 30)
     again = open_replay(tmp_path, replay.state_dict())
     [warning] = again.take_warnings()
-    assert "1 damaged line" in warning
+    assert "1 damaged line;" in warning
     assert_equal(again.sample(0, 0, 100), replay.sample(0, 0, 100))
 
 
@@ -201,6 +201,6 @@ def test_a_directory_that_is_a_link_to_nowhere_is_called_that(tmp_path):
         with pytest.raises(OSError) as raised:
             path.mkdir(parents=True, exist_ok=True)
         assert describe_error(raised.value) == (
-            f"{tmp_path / 'link'}: it is a link to {tmp_path / 'gone'}, where no directory is; "
-            "make it, or use another name"
+            f"{tmp_path / 'link'}: it is a link to {tmp_path / 'gone'}, which is not a directory; "
+            "make it one, or use another name"
         )

@@ -214,9 +214,9 @@ def test_games_of_chess_and_shogi(game, tmp_path):
 def test_what_cannot_be_a_data_set_is_said(run, tmp_path):
     workdir, _ = run
     export_searches(workdir, tmp_path / "out")
-    with pytest.raises(ValueError, match="out holds a data set; take another directory"):
+    with pytest.raises(ValueError, match="out holds a data set; use another directory"):
         export_searches(workdir, tmp_path / "out")
-    with pytest.raises(ValueError, match="is the directory of a run; take another directory"):
+    with pytest.raises(ValueError, match="is the directory of a run; use another directory"):
         export_searches(workdir, workdir)
     komis = GoConfig(size=(5,), planes=19, selfplay_komis=(0.5,))
     for config, message in (

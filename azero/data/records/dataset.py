@@ -108,8 +108,8 @@ class Dataset:
         """
         dataset = cls(directory, filters, fractions, rows_per_position, has_searches)
         if (directory / DATASET).exists():
-            there = cls.open(directory)
-            found = there.settings()
+            existing = cls.open(directory)
+            found = existing.settings()
             differing = [
                 f"{name} = {found[name]} there, {value} now"
                 for name, value in dataset.settings().items()
@@ -118,9 +118,9 @@ class Dataset:
             if differing:
                 raise ValueError(
                     f"{directory} holds a data set with other settings: "
-                    f"{'; '.join(differing)}; take another directory, or the same settings"
+                    f"{'; '.join(differing)}; use another directory, or the same settings"
                 )
-            return there
+            return existing
         dataset.game()  # invalid settings raise before anything is created
         directory.mkdir(parents=True, exist_ok=True)
         facts = {
@@ -136,9 +136,8 @@ class Dataset:
 
     def settings(self) -> dict[str, Any]:
         """Return all settings by name."""
-        facts = dataclasses.asdict(self.filters) | dataclasses.asdict(self.fractions)
         own = {name: getattr(self, name) for name in ("rows_per_position", "has_searches")}
-        return {**facts, **own}
+        return dataclasses.asdict(self.filters) | dataclasses.asdict(self.fractions) | own
 
     @property
     def slots(self) -> int:

@@ -73,11 +73,9 @@ def pack_records(records: Sequence[Record], game: Game, tally: ImportTally) -> H
             tally.leave_out(record.name, "against the rules", result.problem)
         else:
             valid.append((record, result))
-    return (
-        pack_positions(as_games(valid, 0), SLOTS).rows
-        if valid
-        else np.zeros(0, row_dtype(game.frame_words))
-    )
+    if not valid:
+        return np.zeros(0, row_dtype(game.frame_words))
+    return pack_positions(as_games(valid, 0), SLOTS).rows
 
 
 def pack_file(

@@ -48,13 +48,13 @@ def export_searches(workdir: Path, out: Path, last: int | None = None) -> int:
     if first is None:
         raise ValueError(f"{workdir} has no games in its replay")
     if (out / CONFIG).exists():
-        raise ValueError(f"{out} is the directory of a run; take another directory")
+        raise ValueError(f"{out} is the directory of a run; use another directory")
     dataset = Dataset.create(out, filters, _FRACTIONS, has_searches=True)
     with hold(out):
         if dataset.is_unfinished:
             dataset.remove_shards()
         elif any(dataset.shards(split) for split in SPLITS):
-            raise ValueError(f"{out} holds a data set; take another directory, or delete it")
+            raise ValueError(f"{out} holds a data set; use another directory, or delete it")
         _report_other_boards(workdir, game)
         with dataset.filling():
             return sum(_write(dataset, *shard) for shard in itertools.chain([first], shards))
