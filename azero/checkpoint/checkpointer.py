@@ -78,7 +78,7 @@ class Checkpointer:
     """
 
     def __init__(self, workdir: Path, config: Config) -> None:
-        """Open the checkpoints of the run in `workdir`, which is made if need be.
+        """Open the checkpoints of the run in `workdir`, which is created if needed.
 
         What a killed process left half written is removed.
 
@@ -100,7 +100,7 @@ class Checkpointer:
         self._config = config
         self._process = jax.process_index()
         self._warnings: list[str] = []
-        self._saved_for_good: dict[int, bool] = {}
+        self._permanent: dict[int, bool] = {}
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._pending: Future[None] | None = None
         try:
@@ -136,7 +136,7 @@ class Checkpointer:
         Args:
           iteration: above that of all checkpoints there are.
           arrays: the same in every process, apart from sharding; at the top a mapping or a named
-            tuple whose entries are the parts that can be read alone.
+            tuple whose entries are the parts that can be read separately.
           meta: small JSON-able facts of the state, the same in every process; `list_checkpoints`
             shows its `games` and `steps`.
           host: arrays of this process alone. They must not change after the call.
@@ -266,7 +266,7 @@ class Checkpointer:
         """
         record = orbax_io.read_record(self.directory, iteration)
         leaves, name = record["leaves"], f"checkpoint {iteration} in {self.directory}"
-        allowed = check_settings(record, self._config, self.directory)
+        changed = check_settings(record, self._config, self.directory)
         for part in optional:
             if part not in leaves:
                 target = {name: other for name, other in target.items() if name != part}
@@ -291,7 +291,7 @@ class Checkpointer:
             placed.append(to_device(arrays[item][path], leaves[item][path]["key"], leaf))
         tree = jax.tree.unflatten(jax.tree.structure(target), placed)
         meta, devices = record["meta"], record["info"]["devices"]
-        return Restored(iteration, tree, meta, host, cursor, parts, devices), allowed
+        return Restored(iteration, tree, meta, host, cursor, parts, devices), changed
 
     def _set_aside(self, iterations: list[int]) -> None:
         """Move damaged checkpoints out of the way: the run will reach these iterations again."""
@@ -341,25 +341,25 @@ class Checkpointer:
         store.remove_checkpoints(self.directory, unwanted)
 
     def _kept(self) -> set[int]:
-        """Return the iterations whose checkpoints are kept: those that can be resumed, and those
-        for good by the settings of now or of when they were saved."""
+        """Return the iterations whose checkpoints are kept: those that can be resumed, and the
+        permanent ones by the present settings or by those that they were saved with."""
         kept, every = set(self._resumable()), self._config.checkpoint.keep_every
         for iteration in store.list_iterations(self.directory):
             if _is_multiple(iteration, every) or (
-                iteration not in kept and self._was_saved_for_good(iteration)
+                iteration not in kept and self._was_permanent(iteration)
             ):
                 kept.add(iteration)
         return kept
 
-    def _was_saved_for_good(self, iteration: int) -> bool:
-        if iteration not in self._saved_for_good:
+    def _was_permanent(self, iteration: int) -> bool:
+        if iteration not in self._permanent:
             try:
                 record = orbax_io.read_record(self.directory, iteration)
             except CheckpointError:
                 return False
             every = record["config"]["checkpoint"].get("keep_every")
-            self._saved_for_good[iteration] = _is_multiple(iteration, every)
-        return self._saved_for_good[iteration]
+            self._permanent[iteration] = _is_multiple(iteration, every)
+        return self._permanent[iteration]
 
     def _remove_host_files(self, newest: int) -> None:
         """Delete this process's files of checkpoints that are gone.

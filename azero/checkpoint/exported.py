@@ -34,17 +34,16 @@ def write_exported(
     directory: Path, variables: PyTree, iteration: int, config: Config, half: bool = False
 ) -> Path:
     """Write a network's variables, nested dictionaries of arrays, and the settings and the
-    iteration of its run into `directory`, which is made if need be; return the file. With `half`,
+    iteration of its run into `directory`, which is created if needed; return the file. With `half`,
     filters and matrices are written as float16.
 
     Raises:
-      CheckpointError: `directory` is that of a run, whose checkpoints nobody would find behind the
-        file.
+      CheckpointError: `directory` is that of a run, whose checkpoints the file would hide.
       StorageError: it cannot be written.
     """
     if store.list_iterations(store.root_directory(directory)):
-        problem = f"{directory} has the checkpoints of a run, which the file would stand in for"
-        raise CheckpointError(f"{problem}; give another directory, such as {directory / 'network'}")
+        problem = f"{directory} has the checkpoints of a run, which an exported network would hide"
+        raise CheckpointError(f"{problem}; use another directory, such as {directory / 'network'}")
     directory.mkdir(parents=True, exist_ok=True)
     path = exported_path(directory)
     facts = {"kind": "network", "schema": EXPORTED_SCHEMA, "iteration": iteration}

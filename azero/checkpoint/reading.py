@@ -79,7 +79,7 @@ def load_network(workdir: Path, iteration: int | None = None) -> tuple[PyTree, i
       machine where it began, and its network may be used on another one).
 
     Raises:
-      CheckpointError: there is no such checkpoint, or it is damaged; those there are, are named.
+      CheckpointError: there is no such checkpoint, or it is damaged; the existing ones are named.
     """
     if _is_exported(workdir, iteration):
         variables, config = read_exported(workdir)
@@ -96,7 +96,7 @@ def find_checkpoint(workdir: Path, iteration: int | None = None) -> tuple[int, C
     load that checkpoint later; those passed over are named, as there.
 
     Raises:
-      CheckpointError: there is no such checkpoint, or it is damaged; those there are, are named.
+      CheckpointError: there is no such checkpoint, or it is damaged; the existing ones are named.
     """
     if _is_exported(workdir, iteration):
         return load_settings(workdir, iteration)
@@ -110,7 +110,7 @@ def load_settings(workdir: Path, iteration: int | None = None) -> tuple[int, Con
     No arrays are read: `load_network` may find them damaged, go back further and say so.
 
     Raises:
-      CheckpointError: there is no such checkpoint, or its record is damaged; those there are, are
+      CheckpointError: there is no such checkpoint, or its record is damaged; the existing ones are
         named.
     """
     if _is_exported(workdir, iteration):
@@ -129,7 +129,7 @@ def export_network(
 
     Raises:
       CheckpointError: there is no such checkpoint, it is damaged, or `directory` is that of a run,
-        whose checkpoints nobody would find behind the file.
+        whose checkpoints the file would hide.
       StorageError: the file cannot be written.
     """
     return write_exported(directory, *load_network(workdir, iteration), half)
@@ -173,7 +173,7 @@ def _newest_whole(
     present = store.list_iterations(root)
     if not present:
         if not workdir.is_dir():
-            raise CheckpointError(f"{workdir} is not there")
+            raise CheckpointError(f"there is no directory {workdir}")
         networks = [path for path in sorted(workdir.iterdir()) if exported_path(path).exists()]
         hint = f"; exported networks: {', '.join(map(str, networks))}" if networks else ""
         raise CheckpointError(f"{workdir} has no checkpoint{hint}")

@@ -122,7 +122,7 @@ def discard(root: Path, iteration: int, process_index: int) -> None:
 
 
 def set_aside(root: Path, iterations: Iterable[int]) -> None:
-    """Move damaged checkpoints into `damaged/`, in the place of those of before."""
+    """Move damaged checkpoints into `damaged/`, over earlier ones of the same iterations."""
     aside = root / "damaged"
     aside.mkdir(exist_ok=True)
     for iteration in iterations:
