@@ -202,7 +202,7 @@ def _pure_functions(
         step = jnp.zeros((), jnp.int32)
         return TrainState(params, batch_stats, optimiser.init(params), step, average)
 
-    def move(state: TrainState, gradients: PyTree, batch_stats: PyTree) -> TrainState:
+    def apply_gradients(state: TrainState, gradients: PyTree, batch_stats: PyTree) -> TrainState:
         updates, opt_state = optimiser.update(gradients, state.opt_state, state.params)
         params = optax.apply_updates(state.params, updates)
         average = None if state.average is None else _next_average(config, state, params)
@@ -214,11 +214,11 @@ def _pure_functions(
         squared = optax.tree.norm(state.params, squared=True)
         loss, l2, rate = loss + penalty_weight * squared, config.l2 * squared, schedule(state.step)
         metrics = step_metrics(loss, losses, l2, gradients, rate)
-        moved = move(state, gradients, batch_stats)
+        new = apply_gradients(state, gradients, batch_stats)
         if state.average is None:
-            return moved, metrics
-        stats = _statistics_of_average(network, state, moved.average, batch.planes)
-        return dataclasses.replace(moved, batch_stats=stats), metrics
+            return new, metrics
+        stats = _statistics_of_average(network, state, new.average, batch.planes)
+        return dataclasses.replace(new, batch_stats=stats), metrics
 
     def no_gradients(state: TrainState) -> PyTree:
         return jax.tree.map(jnp.zeros_like, state.params)
@@ -232,7 +232,7 @@ def _pure_functions(
         return total, step_metrics(loss, losses, l2, new, schedule(state.step))
 
     def update(state: TrainState, gradients: PyTree) -> TrainState:
-        return move(state, penalise(gradients, state.params), state.batch_stats)
+        return apply_gradients(state, penalise(gradients, state.params), state.batch_stats)
 
     return Learner(init, step, no_gradients, add, update)
 
@@ -263,8 +263,8 @@ def place_samples(mesh: Mesh, samples: Samples) -> Samples:
     """Put a host batch on the devices; every host brings its share.
 
     This only copies, so any thread may do it. Programs that run on several devices (`unpack`,
-    `train_step`) must all be started by one thread: two threads start them on each device in
-    another order, and then a device that waits for the sum of the gradients waits forever.
+    `train_step`) must all be started by one thread: two threads may start them in a different order
+    on each device, and the sum of the gradients then deadlocks.
     """
     place = functools.partial(jax.make_array_from_process_local_data, batch_sharded(mesh))
     return jax.tree.map(place, samples)
@@ -273,7 +273,8 @@ def place_samples(mesh: Mesh, samples: Samples) -> Samples:
 def check_state(state: TrainState) -> None:
     """Check that everything in a learner's state is finite; waits for it.
 
-    Losses are those of before a step, so that what its last step made shows here.
+    The loss of a step is that of the parameters before it, so only this shows what the last step
+    did.
 
     Raises:
       FloatingPointError: something is not; the first such array is named, and the step.

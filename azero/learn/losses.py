@@ -80,11 +80,11 @@ def batch_losses(
     """Average the losses over a (global) batch: logits float32[B, A], unmasked, and values
     float32[B] against weights float32[B, A] and targets float32[B].
 
-    A row of weights of zeros, but for moves that the network does not have, is not a policy target
-    and is left out of the policy's averages. `outcome` are logits and probabilities float32[B, 3]
-    of loss, draw and win, whose cross-entropy is then the loss of the value; None is its squared
-    error. `importance` float32[B] are the weights of the positions in the losses, with a mean of
-    about one; None is one for all.
+    A row of weights that are zero, except for moves that the network does not have, is not a policy
+    target and is left out of the policy's averages. `outcome` are logits and probabilities
+    float32[B, 3] of loss, draw and win, whose cross-entropy is then the loss of the value; None is
+    its squared error. `importance` float32[B] are the weights of the positions in the losses, with
+    a mean of about one; None is one for all.
     """
     weights = jnp.where(logits > NEVER, weights, 0.0)
     importance = jnp.ones_like(target) if importance is None else importance
@@ -212,7 +212,7 @@ def check_heads(config: LearnerConfig, heads: frozenset[str]) -> None:
     """Check that a network has the heads that are to be learned.
 
     Raises:
-      ValueError: it has not; the setting is named.
+      ValueError: it lacks one; the setting is named.
     """
     for name, setting in AUXILIARY_WEIGHTS.items():
         if _weight(config, name) > 0 and name not in heads:

@@ -14,9 +14,9 @@ mean over an iteration, is one that explodes (no source: an untrained network is
 learning lowers it)."""
 STEPS_AHEAD = 4
 """Steps that the host may start before an earlier one has ended. Without a limit the devices of
-one CPU wait for each other forever: XLA lets each have 32 programs under way, and the thread that
-waits to start the next one is then missing to the device whose share of a gradient the others wait
-for (seen with jax 0.10.2)."""
+one CPU deadlock: XLA lets each have 32 programs under way, and the thread that waits to start the
+next one is then not there for the device whose share of a gradient the others wait for (seen with
+jax 0.10.2)."""
 
 Metrics = dict[str, Array]
 """Scalars on the device: loss policy_loss value_loss l2 entropy target_entropy accuracy
