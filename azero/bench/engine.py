@@ -25,7 +25,7 @@ from azero.networks.make import resolve
 from azero.networks.settings import ResNetConfig
 from azero.players.thinking import Limits
 from azero.players.tree_player import TreePlayer
-from azero.search.leaf import SymmetryLeafFn, ignore_symmetry, outside_leaf, symmetry_network_leaf
+from azero.search.leaf import SymmetryLeafFn, external_leaf, ignore_symmetry, symmetry_network_leaf
 from azero.search.search import LeafFn
 from azero.search.single.evaluator import Evaluator
 from azero.search.single.packed import PackedRules, states_of
@@ -104,7 +104,7 @@ def run(arguments: EngineArguments) -> list[EngineResult]:
     outside = None
     if arguments.against is not None:
         outside = _onnx_network(variables, config, BACKENDS[arguments.against])
-        leaf, params = outside_leaf(game), ()
+        leaf, params = external_leaf(game), ()
     if arguments.stand_in:
         leaf = ignore_symmetry(hash_leaf(game))
     else:
@@ -192,7 +192,7 @@ def measure(
     packed = PackedRules(position.game, batch).pack(position.state)
     states, legal = states_of([packed] * batch), np.tile(packed.legal, (batch, 1))
     for _ in range(max(1, visits // batch)):
-        evaluator.ask(states, legal, np.zeros(batch))
+        evaluator.evaluate_uncached(states, legal, np.zeros(batch))
     alone = evaluator.counts
     calls, asked = after.calls - before.calls, after.positions - before.positions
     return EngineResult(

@@ -24,7 +24,7 @@ from azero.players.searches import eyes_last_leaf, visit_words
 from azero.players.thinking import Limits, check_same_board
 from azero.players.tree_player import TreePlayer
 from azero.search.leaf import SymmetryLeafFn, symmetry_network_leaf
-from azero.search.single.mixed import MixedEvaluator, MixSettings, RolloutFn, make_ask
+from azero.search.single.mixed import MixedEvaluator, MixSettings, RolloutFn, make_evaluate_fn
 from azero.search.single.packed import PackedPosition, states_of, unpack_on_host
 from azero.search.single.parallel import TreeSettings
 from azero.search.single.selection import AlphaGo2016, FirstPlay
@@ -150,8 +150,8 @@ class ApvSpec:
         given = self._given("threshold", "beta", "policy_batch")
         if self.priors in ("tree", "uniform"):
             given = {"beta": 1.0, **given}  # beta is the policy network's
-        asks_values = self.rule.mixing < 1.0
-        return MixSettings(asks_values=asks_values, is_adaptive=self.is_adaptive, **given)
+        uses_values = self.rule.mixing < 1.0
+        return MixSettings(uses_values=uses_values, is_adaptive=self.is_adaptive, **given)
 
     def _given(self, *names: str) -> dict[str, Any]:
         return {name: value for name in names if (value := getattr(self, name)) is not None}
@@ -308,7 +308,7 @@ def _load_evaluator(spec: ApvSpec, game: Go, trained: GameConfig, seed: int) -> 
     value_leaf = value.leaf if "value" in parts else eyes_last_leaf(game, value.leaf)
     tree_leaf = eyes_last_leaf(game, tree.leaf)
     return MixedEvaluator(
-        make_ask(
+        make_evaluate_fn(
             policy.game,
             leaf,
             policy.params,
@@ -316,10 +316,10 @@ def _load_evaluator(spec: ApvSpec, game: Go, trained: GameConfig, seed: int) -> 
             seed=seed,
             random_symmetry=asks_network,
         ),
-        make_ask(
+        make_evaluate_fn(
             value.game, value_leaf, value.params, batch=batch, seed=seed + 1, smallest=_SMALLEST
         ),
-        make_ask(
+        make_evaluate_fn(
             tree.game,
             tree_leaf,
             tree.params,

@@ -12,7 +12,7 @@ from azero.players.play_style import PlayStyle
 from azero.players.searches import Constants, symmetry_of, visit_words, with_eyes_last
 from azero.players.thinking import can_play, describe_board
 from azero.players.tree_player import TreePlayer
-from azero.search.leaf import outside_leaf
+from azero.search.leaf import external_leaf
 from azero.search.single.evaluator import Symmetries
 from azero.search.single.parallel import TreeSettings
 from azero.settings import Config
@@ -114,7 +114,7 @@ def load_onnx(
     config = network.config
     game = make_game(spec.name, config, rules)
     tree = tree or TreeSettings(symmetry=symmetry_of(config))
-    leaf = with_eyes_last(config, game, outside_leaf(game))
+    leaf = with_eyes_last(config, game, external_leaf(game))
     evaluator = tree.make_evaluator(game, leaf, (), seed, network=network)
     if spec.visits is not None:
         style = style.with_visits(max(1, spec.visits))

@@ -104,8 +104,8 @@ class MoveInfo:
     line_visits: tuple[int, ...]
     """Visits of each move of the variation."""
     network_value: float | None = None
-    """The mean of the value network's values below the move, where rollouts are counted apart
-    (AlphaGo of 2016) and there is any."""
+    """The mean of the value network's values below the move, where rollouts are counted
+    separately (AlphaGo of 2016) and there is any."""
     rollout_value: float | None = None
     """The mean result of the rollouts; the same."""
 

@@ -60,17 +60,17 @@ def _check_types(config: SearchConfig, game: Game, output: SearchOutput) -> None
             )
 
 
-def _check_numbers(config: SearchConfig, output: SearchOutput, goes_on: Array) -> None:
-    """Check the weights and values of the positions in which the game `goes_on`, bool[B]."""
+def _check_numbers(config: SearchConfig, output: SearchOutput, is_ongoing: Array) -> None:
+    """Check the weights and values of the positions whose game is not over, bool[B]."""
     for name, low in (("weights", 0), ("value", -1), ("best_child_value", -1)):
-        found = getattr(output, name)[goes_on]
+        found = getattr(output, name)[is_ongoing]
         wrong = ~((found >= low - _ROUNDING) & (found <= 1 + _ROUNDING))
         if wrong.any():
             raise ValueError(
                 f"search.name {config.name}: {found[wrong][0]:g} in its {name} is not from {low} "
                 "to 1 (azero/search/search.py)"
             )
-    total = output.weights[goes_on].sum(axis=-1)
+    total = output.weights[is_ongoing].sum(axis=-1)
     wrong = jnp.abs(total - 1) > _ROUNDING
     if wrong.any():
         raise ValueError(

@@ -50,12 +50,10 @@ def averaged_network_leaf(
         count = game.num_symmetries
         repeated = jax.tree.map(lambda array: jnp.repeat(array, count, axis=0), states)
         batch = jax.tree.leaves(states)[0].shape[0]
-        logits, values = turned(
-            params, key, repeated, jnp.tile(jnp.arange(count, dtype=jnp.int32), batch)
-        )
-        return logits.reshape(batch, count, -1).mean(axis=1), values.reshape(batch, count).mean(
-            axis=1
-        )
+        symmetry = jnp.tile(jnp.arange(count, dtype=jnp.int32), batch)
+        outputs = turned(params, key, repeated, symmetry)
+        logits, values = (array.reshape(batch, count, *array.shape[1:]) for array in outputs)
+        return logits.mean(axis=1), values.mean(axis=1)
 
     return leaf
 
@@ -76,7 +74,7 @@ def symmetry_network_leaf(
     return leaf
 
 
-def outside_leaf(game: Game) -> SymmetryLeafFn:
+def external_leaf(game: Game) -> SymmetryLeafFn:
     """Make the leaf of a network that is evaluated outside XLA (`azero.search.single.evaluator`):
     its `params` are the outputs (logits, values) for the planes under the symmetries."""
     return symmetry_network_leaf(game, lambda outputs, planes: outputs)

@@ -97,7 +97,7 @@ def test_the_name_says_all():
         few.rule == AlphaGo2016(c_puct=1.0, mixing=1.0, fpu="parent")
         and few.tree_settings.batch == 4
     )
-    assert few.mix_settings == MixSettings(asks_values=False, beta=0.9, policy_batch=8)
+    assert few.mix_settings == MixSettings(uses_values=False, beta=0.9, policy_batch=8)
 
 
 @pytest.mark.parametrize(

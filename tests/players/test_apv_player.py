@@ -16,7 +16,7 @@ from azero.players.player import RESIGN
 from azero.players.thinking import Limits, Restriction, ThinkOptions
 from azero.players.tree_player import TreePlayer
 from azero.search.leaf import symmetry_network_leaf
-from azero.search.single.mixed import MixedEvaluator, MixSettings, make_ask
+from azero.search.single.mixed import MixedEvaluator, MixSettings, make_evaluate_fn
 from azero.search.single.parallel import TreeSettings
 from azero.search.single.selection import AlphaGo2016
 from azero.train.alphago2016.config import SizesConfig
@@ -60,7 +60,7 @@ def make_player(
     mixing=0.5,
     **style,
 ):
-    mix = MixSettings(asks_values=mixing < 1, threshold=threshold, policy_batch=policy_batch)
+    mix = MixSettings(uses_values=mixing < 1, threshold=threshold, policy_batch=policy_batch)
     settings = TreeSettings(batch=batch, rule=AlphaGo2016(mixing=mixing), virtual_loss=3)
     chosen = dataclasses.replace(ALPHAGO2016, **{"limits": Limits(playouts=200), **style})
     asks = [begun(each) for each in (policy, value, tree, rollout)]
@@ -246,7 +246,7 @@ def untrained(name, planes):
 @pytest.mark.slow
 def test_all_its_parts_together_know_who_is_ahead():
     asks = [
-        make_ask(game, symmetry_network_leaf(game, infer), params, batch=8, seed=0)
+        make_evaluate_fn(game, symmetry_network_leaf(game, infer), params, batch=8, seed=0)
         for game, infer, params in (
             untrained(name, planes)
             for name, planes in (("policy2016", 4), ("value2016", 4), ("tree2016", 10))
@@ -254,7 +254,7 @@ def test_all_its_parts_together_know_who_is_ahead():
     ]
     game = Go(size=5, komi=0.5)
     rollout = make_rollouts(game, untrained("rollout2016", 6)[2], has_replies=False, seed=0)
-    mix = MixSettings(asks_values=False, threshold=8, policy_batch=16)
+    mix = MixSettings(uses_values=False, threshold=8, policy_batch=16)
     settings = TreeSettings(batch=8, rule=AlphaGo2016(mixing=1.0), virtual_loss=3)
     evaluator = MixedEvaluator(*asks, rollout, mix, 8)
     one = TreePlayer(game, evaluator, settings=settings, style=ALPHAGO2016, name="alphago2016")

@@ -20,9 +20,9 @@ class Known:
 
     name = "known"
 
-    def __init__(self, *, counts_apart: bool, has_values: bool = True) -> None:
+    def __init__(self, *, counts_separately: bool, has_values: bool = True) -> None:
         self.has_values = has_values
-        parts = [(0.5, 0.7), (0.1, -0.3)] if counts_apart else [(None, None)] * 2
+        parts = [(0.5, 0.7), (0.1, -0.3)] if counts_separately else [(None, None)] * 2
         line = (BEST, 1, 3)
         self.moves = (
             MoveInfo(BEST, 30, 0.6, 0.25, 0.6, line, (30, 5, 2), *parts[0]),
@@ -54,7 +54,9 @@ def labels(svg: str) -> dict[str, list[str]]:
 
 def test_every_panel_has_its_numbers():
     start = Position.start(GAME)
-    found = labels(draw_panels(search_position(Known(counts_apart=True), start, Limits()), "A & B"))
+    found = labels(
+        draw_panels(search_position(Known(counts_separately=True), start, Limits()), "A & B")
+    )
     assert found["a"] == ["80", *["60"] * 8], "nine points; the pass has no place on the board"
     assert found["b"] == ["75", "55"] and found["c"] == ["85", "35"]
     assert found["d"] == ["75", "25"] and found["e"] == ["75", "25"] and found["f"] == []
@@ -62,13 +64,13 @@ def test_every_panel_has_its_numbers():
 
 def test_a_search_without_rollouts_has_one_panel_of_values():
     start = Position.start(GAME)
-    svg = draw_panels(search_position(Known(counts_apart=False), start, Limits()), "title")
+    svg = draw_panels(search_position(Known(counts_separately=False), start, Limits()), "title")
     assert list(labels(svg)) == ["a", "b", "d", "e", "f"] and labels(svg)["b"] == ["80", "45"]
     assert svg.count('class="black"') + svg.count('class="black last"') == 2, "the variation"
 
 
 def test_without_a_value_network_there_is_no_panel_of_its_values():
-    player = Known(counts_apart=False, has_values=False)
+    player = Known(counts_separately=False, has_values=False)
     svg = draw_panels(search_position(player, Position.start(GAME), Limits()), "title")
     assert list(labels(svg)) == ["b", "d", "e", "f"]
 
@@ -76,4 +78,4 @@ def test_without_a_value_network_there_is_no_panel_of_its_values():
 def test_a_finished_game_is_not_searched():
     over = Position.start(GAME).play(9).play(9)
     with pytest.raises(ValueError, match="the game is over there"):
-        search_position(Known(counts_apart=True), over, Limits())
+        search_position(Known(counts_separately=True), over, Limits())

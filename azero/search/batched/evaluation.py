@@ -43,7 +43,7 @@ def compact(priors: Array, width: int) -> tuple[Array | None, Array]:
         return None, priors
     moves, kept = _best_moves(priors, priors >= 0.0, width)
     is_move = kept > -jnp.inf
-    # The sum is below one where moves were left out. Elsewhere it is one but for rounding, and the
+    # The sum is below one where moves were left out. Elsewhere it is one up to rounding, and the
     # division would only change the last bits of the leaf's priors.
     total = jnp.sum(jnp.where(is_move, kept, 0.0), axis=-1, keepdims=True)
     has_room = jnp.sum(priors >= 0.0, axis=-1, keepdims=True, dtype=jnp.int32) <= width
@@ -55,7 +55,7 @@ def compact(priors: Array, width: int) -> tuple[Array | None, Array]:
 def leaf_priors(
     logits: Array, legal_mask: Array, width: int, most_legal: int
 ) -> tuple[Array | None, Array]:
-    """Return what `compact` returns of `masked_priors`, but for rounding, by a softmax over the
+    """Return what `compact` returns of `masked_priors`, up to rounding, by a softmax over the
     moves that are kept alone; no position has more than `most_legal` legal moves."""
     if width == logits.shape[-1]:
         return None, masked_priors(logits, legal_mask)
@@ -83,9 +83,10 @@ def _best_moves(scores: Array, legal_mask: Array, width: int) -> tuple[Array, Ar
 def _best_of_few(
     scores: Array, legal_mask: Array, width: int, most_legal: int
 ) -> tuple[Array, Array]:
-    """Do the same, but find the legal moves, of which there are at most `most_legal`, before they
-    are sorted; where no position has more than `width`, nothing is. A CPU needs a fifth of the time
-    for chess. (Where a game is over every move may count as legal; what is found is not used.)
+    """Return the same as `_best_moves`, but find the legal moves, of which there are at most
+    `most_legal`, before they are sorted; where no position has more than `width`, nothing is. A CPU
+    needs a fifth of the time for chess. (Where a game is over every move may count as legal; what
+    is found is not used.)
     """
 
     no_move = legal_mask.shape[-1]
@@ -153,10 +154,15 @@ class Evaluated(NamedTuple):
     """P new positions and their evaluations."""
 
     states: PyTree
+    """[P, ...]: slim states."""
     players: Array
+    """int32[P]: the side to move."""
     terminal: Array
+    """bool[P]: the game is over."""
     moves: Array | None
+    """int32[P, E]: the actions of the edges, or None; see `compact`."""
     priors: Array
+    """float32[P, E]: their priors, ILLEGAL where there is no legal move."""
     values: Array
     """float32[P], for the side to move: the leaf's, or the exact result where the game is over."""
 
@@ -166,11 +172,10 @@ def play_and_evaluate(
 ) -> Evaluated:
     """Play moves int32[P] in states [P, ...] and evaluate the positions that result; a CPU does so
     chunk by chunk where they do not fit its cache."""
-    at_once, in_chunks = (
-        functools.partial(how, game, leaf, width) for how in (_evaluate, _evaluate_in_chunks)
-    )
+    at_once = functools.partial(_evaluate, game, leaf, width)
     if num_chunks(len(action)) == 1:
         return at_once(params, key, before, action)
+    in_chunks = functools.partial(_evaluate_in_chunks, game, leaf, width)
     return platform_dependent(params, key, before, action, cpu=in_chunks, default=at_once)
 
 

@@ -146,12 +146,5 @@ def read_output(
     """Return the `SearchOutput` of an mctx tree."""
     summary = tree.summary()
     edges = jax.vmap(edges_of, in_axes=(0, None))(tree, tree.ROOT_INDEX)
-    return SearchOutput(
-        action,
-        weights,
-        summary.visit_counts.astype(jnp.int32),
-        summary.value,
-        best_child_value(edges, action),
-        tree,
-        prior,
-    )
+    visits, best = summary.visit_counts.astype(jnp.int32), best_child_value(edges, action)
+    return SearchOutput(action, weights, visits, summary.value, best, tree, prior)

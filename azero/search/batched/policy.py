@@ -31,13 +31,7 @@ def make_policy(
             allowed = allowed_moves(roots)
             logits = jnp.where(allowed, logits, -jnp.inf)
         weights = jnp.where(allowed, jax.nn.softmax(logits, axis=-1), 0.0)
-        return SearchOutput(
-            argmax(logits),
-            weights,
-            jnp.zeros(logits.shape, jnp.int32),
-            values,
-            values,
-            None,
-        )
+        visits = jnp.zeros(logits.shape, jnp.int32)
+        return SearchOutput(argmax(logits), weights, visits, values, values, tree=None)
 
     return search

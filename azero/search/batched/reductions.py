@@ -56,7 +56,7 @@ def _argmax(scores: Array) -> Array:
 
 
 def _first_of_highest(scores: Array) -> Array:
-    """Do what `_argmax` does by a maximum and a comparison: half the time of a level of the
+    """Return the same as `_argmax` by a maximum and a comparison: half the time of a level of the
     descent, and a sixth of the time of shogi's self-play less (docs/speed-changes.md).
 
     Without the barrier XLA would compute the scores twice, and their last bits might differ.

@@ -267,8 +267,8 @@ BLOCK = 32
 
 
 def _follow_in_blocks(score: ScoreFn, tree: Tree, path: Path) -> Path:
-    """Do the same for a CPU: only the lanes inside the tree are scored, BLOCK at a time. Most
-    descents are short, and the longest of many decides how often all are followed."""
+    """Return the same as `_follow`, for a CPU: only the lanes inside the tree are scored, BLOCK at
+    a time. Most descents are short, and the longest of many decides how often all are followed."""
     batch, lanes = path.node.shape
     size = batch * lanes
     inside = (path.child >= 0).reshape(size)

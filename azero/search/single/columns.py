@@ -35,7 +35,7 @@ EDGE = np.dtype(
         ("visits", "f8"),  # N, virtual visits of unfinished descents included
         ("sums", "f8"),  # W for the side to move at the node, virtual visits included
         ("squares", "f8"),  # sum of the squared values, virtual visits left out
-        ("network_visits", "f8"),  # N_v and W_v: values of a network counted apart from rollouts
+        ("network_visits", "f8"),  # N_v and W_v: a network's values, apart from rollouts
         ("network_sums", "f8"),
         ("result", "f8"),  # for the first mover, where the child is ENDING
         ("child", "i4"),  # a row of `nodes`, ENDING or PENDING

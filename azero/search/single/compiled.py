@@ -70,7 +70,7 @@ def descend(
       height: the most edges of a path.
       max_depth: length at which a path ends at the value of its last node; -1 is none.
       virtual: what a descent counts as until its result is backed up.
-      waits: whether descents are blocked, as where a leaf is evaluated but once.
+      waits: whether descents are blocked, as where a leaf is evaluated only once.
 
     Returns:
       Paths int32[F, height, 2], a node and an edge each; the sums of the virtual visits of each
@@ -113,7 +113,7 @@ def back_up(
 ) -> None:
     """Replace the virtual visits on paths int32[F, height, 2], `visits` of each descent with `sums`
     float64[F, height], by `results` float64[F] for the first mover; and add network values
-    float64[F], counted apart, where they are not nan."""
+    float64[F], counted separately, where they are not nan."""
     for i in range(len(paths)):
         _back_up(columns, paths[i, : lengths[i]], sums[i], results[i], visits)
         if not math.isnan(network_values[i]):
@@ -390,7 +390,7 @@ def _back_up(
 
 @_compile
 def _back_up_network(columns: Columns, path: np.ndarray, value: float) -> None:
-    """Add a network's value for the first mover, which is counted apart."""
+    """Add a network's value for the first mover, which is counted separately."""
     for i in range(len(path)):
         node = columns.nodes[path[i, 0]]
         edge = columns.edges[node.first_edge + path[i, 1]]

@@ -106,8 +106,7 @@ class Evaluator:
         self._random = np.random.default_rng(seed)
         self._programs: dict[int, Callable[[int, np.ndarray, np.ndarray], tuple[Array, Array]]]
         if network is not None:
-            outside = _OutsideProgram(game, leaf, network)
-            self._programs = dict.fromkeys(sizes, outside)
+            self._programs = dict.fromkeys(sizes, _ExternalProgram(game, leaf, network))
         else:
             splits = {size: _split_mesh(devices, size) for size in sizes}
             placed = {
@@ -146,11 +145,11 @@ class Evaluator:
             elif missing.setdefault(content, i) != i:
                 again.append((i, missing[content]))
         rows = np.fromiter(missing.values(), int, len(missing))
-        asked = self._begin_missing(positions.take(rows)) if missing else None
+        wait = self._begin_missing(positions.take(rows)) if missing else None
 
         def finish() -> _Answers:
-            if asked is not None:
-                policies[rows], values[rows] = asked()
+            if wait is not None:
+                policies[rows], values[rows] = wait()
             for i, first in again:
                 policies[i], values[i] = policies[first], values[first]
             if self._cache_size:
@@ -165,7 +164,7 @@ class Evaluator:
         where `symmetry` is None; nothing is cached."""
         wanted = range(self.num_symmetries) if symmetry is None else [symmetry]
         states, legal = states_of([position] * len(wanted)), position.legal
-        (policy,), (value,) = self.ask(states, legal[None], np.array(wanted))
+        (policy,), (value,) = self.evaluate_uncached(states, legal[None], np.array(wanted))
         actions = np.flatnonzero(legal)
         return Evaluation.ordered(actions, policy[actions], float(value), policy.size)
 
@@ -195,9 +194,11 @@ class Evaluator:
             symmetries = self._random.integers(0, self.num_symmetries, count)
         else:
             symmetries = np.zeros(count, int)
-        return self.begin_ask(states, positions.legal, symmetries)
+        return self.begin_uncached(states, positions.legal, symmetries)
 
-    def ask(self, states: np.ndarray, legal: np.ndarray, symmetries: np.ndarray) -> _Answers:
+    def evaluate_uncached(
+        self, states: np.ndarray, legal: np.ndarray, symmetries: np.ndarray
+    ) -> _Answers:
         """Return the leaf's policies float32[P, A] over the legal moves bool[P, A], and its values
         float32[P], in calls of the fixed sizes; nothing is cached.
 
@@ -207,12 +208,12 @@ class Evaluator:
           legal: the legal moves of every position.
           symmetries: of every evaluation, int[P V].
         """
-        return self.begin_ask(states, legal, symmetries)()
+        return self.begin_uncached(states, legal, symmetries)()
 
-    def begin_ask(
+    def begin_uncached(
         self, states: np.ndarray, legal: np.ndarray, symmetries: np.ndarray
     ) -> Callable[[], _Answers]:
-        """Begin what `ask` does; the function that is returned waits for the answers."""
+        """Begin what `evaluate_uncached` does; the function that is returned waits for it."""
         began, calls = time.perf_counter(), self.counts.calls
         chunks, largest = [], self._largest
         for start in range(0, len(states), largest):
@@ -295,7 +296,7 @@ class _Program:
         return logits, values
 
 
-class _OutsideProgram:
+class _ExternalProgram:
     """The leaf with a network outside XLA: XLA makes the planes, and reads the outputs."""
 
     def __init__(self, game: Game, leaf: SymmetryLeafFn, network: HostNetwork) -> None:

@@ -21,8 +21,8 @@ class Visits(NamedTuple):
     results: np.ndarray
     """float64[V]"""
     network_values: np.ndarray
-    """float64[V]: of a network that is counted apart (`EDGE`), at the first visits of leaves; else
-    nan."""
+    """float64[V]: of a network that is counted separately (`EDGE`), at the first visits of leaves;
+    elsewhere nan."""
 
 
 class Leaves(Protocol):
@@ -31,8 +31,8 @@ class Leaves(Protocol):
     `rows` are their rows of `Columns.nodes`.
     """
 
-    counts_apart: bool
-    """Whether a network's values are counted apart from the results of visits.
+    counts_separately: bool
+    """Whether a network's values are counted separately from the results of visits.
 
     If so, every visit of a leaf has a result of its own, and several descents of a batch may end at
     the same leaf.
@@ -106,7 +106,7 @@ class LeafEvaluator(Protocol):
 class NetworkLeaves:
     """`Leaves` of one network: its value is backed up once, and the leaf becomes a node."""
 
-    counts_apart = False
+    counts_separately = False
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class NetworkLeaves:
 
         def finish() -> None:
             policies, values = answers()
-            legal, policies = narrowed(positions.legal, policies, self._edge_width)
+            legal, policies = keep_most_probable(positions.legal, policies, self._edge_width)
             if allowed is not None:
                 legal = legal & allowed
                 policies = among(policies, legal)
@@ -168,15 +168,15 @@ class NetworkLeaves:
 
 
 def among(policies: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-    """Return policies float[P, A] over the moves of `allowed` bool[P, A] alone, in proportion; even
-    where all are zero."""
+    """Return policies float[P, A] over the moves of `allowed` bool[P, A] alone, renormalised;
+    uniform where all are zero."""
     kept = np.where(allowed, policies, 0)
     totals = kept.sum(axis=1, keepdims=True)
     even = allowed / np.maximum(allowed.sum(axis=1, keepdims=True), 1)
     return np.where(totals > 0, kept / np.where(totals > 0, totals, 1), even).astype(policies.dtype)
 
 
-def narrowed(
+def keep_most_probable(
     legal: np.ndarray, policies: np.ndarray, width: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return moves bool[P, A] and policies float[P, A] for the `width` most probable moves only;

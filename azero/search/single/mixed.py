@@ -24,7 +24,7 @@ from azero.config import check_range
 from azero.games.game import Game
 from azero.search.leaf import SymmetryLeafFn
 from azero.search.single.evaluator import Evaluator
-from azero.search.single.leaves import Visits, narrowed
+from azero.search.single.leaves import Visits, keep_most_probable
 from azero.search.single.node import Evaluation, Node, sign_of
 from azero.search.single.packed import PackedPosition, PackedPositions, PackedRules, states_of
 from azero.search.single.store import Store
@@ -35,7 +35,7 @@ from azero.types import PyTree
 class MixSettings:
     """How leaves are evaluated."""
 
-    asks_values: bool = True
+    uses_values: bool = True
     """Whether the value network is evaluated; where lambda is 1 its values do not count."""
     threshold: int = 40
     """n_thr: an edge with more rollouts gets a node (AG16: 40)."""
@@ -53,7 +53,7 @@ class MixSettings:
         check_range(self, "", "policy_batch", 1)
 
 
-class AskFn(Protocol):
+class EvaluateFn(Protocol):
     """Evaluates positions with one network or policy."""
 
     def __call__(
@@ -69,7 +69,7 @@ RolloutFn = Callable[[Sequence[PackedPosition]], Callable[[], np.ndarray]]
 float[P] for the first mover: points without komi where the game is scored."""
 
 
-def make_ask(
+def make_evaluate_fn(
     game: Game,
     leaf: SymmetryLeafFn,
     params: PyTree,
@@ -78,8 +78,8 @@ def make_ask(
     seed: int,
     smallest: int = 1,
     random_symmetry: bool = True,
-) -> AskFn:
-    """Return a function that evaluates positions with one leaf, in calls of up to `batch`; calls of
+) -> EvaluateFn:
+    """Make the function that evaluates positions with one leaf, in calls of up to `batch`; calls of
     fewer than `smallest` positions are padded. `seed` is for all random numbers.
 
     With `random_symmetry` every position is evaluated under a random symmetry (AG16 methods: the
@@ -88,15 +88,13 @@ def make_ask(
     evaluator = Evaluator(
         game, leaf, params, batch=batch, symmetry="none", cache_size=0, seed=seed, smallest=smallest
     )
-    random, num_symmetries = (
-        np.random.default_rng(seed),
-        game.num_symmetries if random_symmetry else 1,
-    )
+    random = np.random.default_rng(seed)
+    num_symmetries = game.num_symmetries if random_symmetry else 1
 
     def begin(positions: Sequence[PackedPosition]) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
         symmetries = random.integers(0, num_symmetries, len(positions))
         legal = np.stack([position.legal for position in positions])
-        return evaluator.begin_ask(states_of(positions), legal, symmetries)
+        return evaluator.begin_uncached(states_of(positions), legal, symmetries)
 
     return begin
 
@@ -104,12 +102,12 @@ def make_ask(
 class MixedEvaluator(NamedTuple):
     """`LeafEvaluator` of a policy network, a value network, a tree policy and rollouts."""
 
-    policy: AskFn
-    """the policy network; its values are not used"""
-    value: AskFn
-    """the value network; its policies are not used"""
-    tree: AskFn
-    """the tree policy; it has no values"""
+    policy: EvaluateFn
+    """The policy network; its values are not used."""
+    value: EvaluateFn
+    """The value network; its policies are not used."""
+    tree: EvaluateFn
+    """The tree policy; it has no values."""
     rollout: RolloutFn
     settings: MixSettings = MixSettings()
     batch: int = 16
@@ -139,13 +137,13 @@ class MixedEvaluator(NamedTuple):
     def warm_up_in_steps(self, position: PackedPosition) -> Iterator[int]:
         """Compile everything, all in one step."""
         self.rollout([position])()
-        for ask, batch in (
+        for evaluate, batch in (
             (self.policy, self.settings.policy_batch),
             (self.tree, self.batch),
-            *([(self.value, self.batch)] if self.settings.asks_values else []),
+            *([(self.value, self.batch)] if self.settings.uses_values else []),
         ):
             for size in sorted({1, max(1, batch // 2), batch}):  # the sizes of `Evaluator`
-                ask([position] * size)()
+                evaluate([position] * size)()
         yield self.batch
 
     def node_bytes(self, state_bytes: int, num_actions: int) -> int:
@@ -159,7 +157,7 @@ class MixedEvaluator(NamedTuple):
 class MixedLeaves:
     """`Leaves` of one tree, with its queue for the policy network."""
 
-    counts_apart = True
+    counts_separately = True
 
     def __init__(
         self, evaluator: MixedEvaluator, rules: PackedRules, edge_width: int | None = None
@@ -189,7 +187,7 @@ class MixedLeaves:
         moves = (likely if likely.any() else legal)[None]
         priors = np.zeros(moves.shape)
         priors[moves] = _soften(policy[moves[0]], beta)
-        store.set_moves(np.array([row]), *narrowed(moves, priors, self._edge_width))
+        store.set_moves(np.array([row]), *keep_most_probable(moves, priors, self._edge_width))
 
     def add(
         self, store: Store, rows: np.ndarray, positions: PackedPositions, allowed: np.ndarray | None
@@ -209,7 +207,7 @@ class MixedLeaves:
         positions = [_position(store, row) for row in rows]
         # Rollouts take the host's cores while the networks are evaluated.
         outcomes, priors = self._evaluator.rollout(positions), self._evaluator.tree(positions)
-        if self._evaluator.settings.asks_values:
+        if self._evaluator.settings.uses_values:
             self._set_values(store, rows, values)
         policies, _ = priors()
         for i, (position, outcome) in enumerate(zip(positions, outcomes(), strict=True)):

@@ -30,7 +30,7 @@ cores)."""
 _FEW = 8
 """Up to so many positions, another program for one position costs more at the start of an engine
 than it saves later (docs/speed-changes.md, "Start-up")."""
-_Look = Callable[[Any, PyTree], Any]
+_Describe = Callable[[Any, PyTree], Any]
 _Step = Callable[[Any, Any, Any], Any]
 
 
@@ -84,8 +84,8 @@ class PackedPositions(NamedTuple):
         """Return the positions of `rows`, int or bool as NumPy takes them."""
         return PackedPositions(*(column[rows] for column in self))
 
-    def single(self) -> list[PackedPosition]:
-        """Return them one by one."""
+    def unstack(self) -> list[PackedPosition]:
+        """Return the single positions."""
         return [
             PackedPosition(
                 self.states[i].tobytes(),
@@ -118,7 +118,7 @@ class PackedRules:
         self._host = game if isinstance(game, PlayedOnHost) else None
         self._arguments = game.arguments() if isinstance(game, Scored) else None
         general = cast(Hashable, game.general() if isinstance(game, Scored) else game)
-        self._look, step = _compiled(general)
+        self._describe, step = _compiled(general)
         devices = _num_devices(batch)
         self._steps = {batch: step if devices == 1 else _split_step(general, devices)}
         if batch > _FEW:
@@ -130,14 +130,14 @@ class PackedRules:
         slim = jax.device_get(self.game.search_state(state))
         if self._host is not None:
             return _packed_on_host(self._host, slim)
-        return self._described(self._look(self._arguments, slim), 1).single()[0]
+        return self._to_positions(self._describe(self._arguments, slim), 1).unstack()[0]
 
     def step(
         self, positions: Sequence[PackedPosition], actions: Sequence[int]
     ) -> list[PackedPosition]:
         """Return the positions after playing one action in each of `positions`; at most `batch` of
         them."""
-        return self.step_states(states_of(positions), actions).single()
+        return self.step_states(states_of(positions), actions).unstack()
 
     def step_states(
         self, states: np.ndarray, actions: Sequence[int] | np.ndarray
@@ -152,11 +152,10 @@ class PackedRules:
         size = next(size for size in sorted(self._steps) if size >= count)
         moves = np.zeros(size, np.int32)
         moves[:count] = actions
-        return self._described(
-            self._steps[size](self._arguments, pad_rows(states, size), moves), count
-        )
+        facts = self._steps[size](self._arguments, pad_rows(states, size), moves)
+        return self._to_positions(facts, count)
 
-    def _described(self, facts: tuple[Array, Array], count: int) -> PackedPositions:
+    def _to_positions(self, facts: tuple[Array, Array], count: int) -> PackedPositions:
         """Return the first `count` positions that a program described."""
         words, legal = (array[:count] for array in jax.device_get(facts))
         state_end, digest_end = words.shape[1] - _DIGEST_WORDS - 3, words.shape[1] - 3
@@ -198,11 +197,10 @@ def _packed_on_host(game: PlayedOnHost, slim: PyTree) -> PackedPosition:
 def unpack_on_host(game: Hashable, words: np.ndarray) -> PyTree:
     """Return the slim states uint32[..., W] of a game that the host can play as NumPy arrays."""
     leaves, structure = jax.tree.flatten(_slim_shape(game))
-    arrays, begin = [], 0
-    for leaf in leaves:
-        part = np.ascontiguousarray(words[..., begin : begin + leaf.size])
-        arrays.append(part.view(leaf.dtype).reshape((*words.shape[:-1], *leaf.shape)))
-        begin += leaf.size
+    arrays = [
+        np.ascontiguousarray(part).view(leaf.dtype).reshape((*words.shape[:-1], *leaf.shape))
+        for part, leaf in zip(np.split(words, _ends(leaves), axis=-1), leaves, strict=True)
+    ]
     return jax.tree.unflatten(structure, arrays)
 
 
@@ -220,11 +218,13 @@ def pad_rows(rows: np.ndarray, size: int) -> np.ndarray:
 def unpack_state(game: Game, words: Array) -> PyTree:
     """Return the slim state that uint32[W] holds. Traced code."""
     leaves, structure = jax.tree.flatten(_slim_shape(cast(Hashable, game)))
-    arrays, begin = [], 0
-    for leaf in leaves:
-        arrays.append(_from_words(words[begin : begin + leaf.size], leaf))
-        begin += leaf.size
-    return jax.tree.unflatten(structure, arrays)
+    parts = jnp.split(words, _ends(leaves))
+    return jax.tree.unflatten(structure, map(_from_words, parts, leaves))
+
+
+def _ends(leaves: Sequence[jax.ShapeDtypeStruct]) -> np.ndarray:
+    """Return where the words of each leaf but the last one end."""
+    return np.cumsum([leaf.size for leaf in leaves])[:-1]
 
 
 @functools.lru_cache(maxsize=8)
@@ -272,11 +272,11 @@ def _digest(words: Any, numpy: Any = jnp) -> Any:
 
 
 @functools.lru_cache(maxsize=8)
-def _compiled(hashable_game: Hashable) -> tuple[_Look, _Step]:
+def _compiled(hashable_game: Hashable) -> tuple[_Describe, _Step]:
     """Return the functions of `_programs`, compiled for the host's CPU."""
-    look, step = _programs(hashable_game)
+    describe, step = _programs(hashable_game)
     placed = _on_host()
-    return jax.jit(look, **placed), jax.jit(step, **placed)
+    return jax.jit(describe, **placed), jax.jit(step, **placed)
 
 
 def _num_devices(batch: int) -> int:
@@ -305,7 +305,7 @@ def _split_step(hashable_game: Hashable, num_devices: int) -> _Step:
     return jax.jit(step, in_shardings=placing, out_shardings=split)
 
 
-def _programs(hashable_game: Hashable) -> tuple[_Look, _Step]:
+def _programs(hashable_game: Hashable) -> tuple[_Describe, _Step]:
     """Return two functions, one that describes a slim state and one that steps many packed
     ones; both take the rules' arguments first, None where there are none.
 
@@ -321,7 +321,7 @@ def _programs(hashable_game: Hashable) -> tuple[_Look, _Step]:
     def outcome(game: Game, state: PyTree) -> Array:
         return game.final_points(state) if isinstance(game, Scored) else game.rewards(state)[0]
 
-    def describe(game: Game, state: PyTree) -> tuple[Array, Array]:
+    def pack(game: Game, state: PyTree) -> tuple[Array, Array]:
         words = jnp.concatenate([_to_words(leaf) for leaf in jax.tree.leaves(state)])
         facts = (
             _to_words(game.to_play(state)),
@@ -330,16 +330,16 @@ def _programs(hashable_game: Hashable) -> tuple[_Look, _Step]:
         )
         return jnp.concatenate([words, _digest(words), *facts]), game.legal_action_mask(state)
 
-    def look(arguments: Array | None, state: PyTree) -> tuple[Array, Array]:
-        words, legal = describe(under(arguments), state)
+    def describe(arguments: Array | None, state: PyTree) -> tuple[Array, Array]:
+        words, legal = pack(under(arguments), state)
         return words[None], legal[None]
 
     def step(arguments: Array | None, words: Array, action: Array) -> tuple[Array, Array]:
         game = under(arguments)
-        return describe(game, game.step(unpack_state(general, words), action))
+        return pack(game, game.step(unpack_state(general, words), action))
 
     # One position per leaf of the tree: here the batch is born.
-    return look, jax.vmap(step, in_axes=(None, 0, 0))
+    return describe, jax.vmap(step, in_axes=(None, 0, 0))
 
 
 def _on_host() -> dict[str, Any]:

@@ -58,9 +58,9 @@ class TreeSettings:
     max_depth: int | None = None
     """See `SearchConfig.max_depth`."""
     virtual_loss: int = 0
-    """Lost visits that a descent counts as until its result is backed up (AG: 3). With 0 it counts
-    as one visit with the value that its moves had before (Liu et al. 2020): +74 Elo over 1 with
-    batches of 8 at 64 visits (docs/engines.md)."""
+    """Lost visits that a descent counts as until its result is backed up (AG16: 3). With 0 it
+    counts as one visit with the value that its moves had before (Liu et al. 2020): +74 Elo over 1
+    with batches of 8 at 64 visits (docs/engines.md)."""
     overlaps: bool = False
     """Gather the next batch while one is evaluated, so that neither the host nor an accelerator
     waits for the other; then two batches at a time have virtual losses."""
@@ -82,11 +82,9 @@ class TreeSettings:
         The first ones are few: a batch is gathered without the results of its own leaves, which
         costs most where little is known. Virtual losses are as published, with full batches.
         """
-        return (
-            self.batch
-            if self.virtual_loss
-            else min(self.batch, 1 + int(visits) // _VISITS_PER_LEAF)
-        )
+        if self.virtual_loss:
+            return self.batch
+        return min(self.batch, 1 + int(visits) // _VISITS_PER_LEAF)
 
     @property
     def virtual(self) -> Virtual:
@@ -246,7 +244,7 @@ class ParallelTree:
         Returns:
           Playouts made; zero if and only if the tree is full. With `settings.overlaps` the last
           batch has virtual losses instead of results until the next call or `finish`. An exception
-          (also of the keyboard) clears the tree.
+          (KeyboardInterrupt included) clears the tree.
         """
         start = self.root if root is None else root
         if start is None:
@@ -263,10 +261,11 @@ class ParallelTree:
         self.finish(int(self._settings.overlaps))
         return made
 
-    def finish(self, but: int = 0) -> None:
-        """Back up the results of the batches that are being evaluated, `but` the last ones."""
+    def finish(self, most_unfinished: int = 0) -> None:
+        """Back up the results of the batches that are being evaluated, the oldest first, until at
+        most so many are left."""
         try:
-            while len(self._unfinished) > but:
+            while len(self._unfinished) > most_unfinished:
                 self._finish_batch(self._unfinished.popleft())
         except BaseException:
             self.clear()
@@ -292,7 +291,7 @@ class ParallelTree:
             self._height,
             -1 if settings.max_depth is None else settings.max_depth,
             settings.virtual,
-            not self._leaves.counts_apart,
+            not self._leaves.counts_separately,
         )
         if not len(lengths):
             return 0
@@ -342,7 +341,9 @@ class ParallelTree:
         places = store.columns.nodes["first_edge"][ends[:, 0]] + ends[:, 1]
         edges = store.columns.edges[places]
         is_leaf, results = edges["child"] >= 0, edges["result"]
-        network_values = results if self._leaves.counts_apart else np.full(len(results), np.nan)
+        network_values = (
+            results if self._leaves.counts_separately else np.full(len(results), np.nan)
+        )
         leaves = edges["child"][is_leaf]
         results, network_values = results.copy(), network_values.copy()
         results[is_leaf], network_values[is_leaf] = self._leaves.visit(store, leaves)

@@ -10,8 +10,8 @@ _FIRST_NODES, _FIRST_MOVES, _FIRST_EDGES = 1 << 12, 1 << 19, 1 << 13
 """Capacity of an empty tree. Memory that is not touched is not allocated by the system."""
 
 _GROWTH = 8
-"""Factor by which an array grows that is full: copying took a fifth of the time of a large tree
-that doubled."""
+"""Factor by which a full array grows: when it doubled, copying took a fifth of the time of a large
+tree."""
 
 
 class Store:

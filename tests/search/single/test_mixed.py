@@ -9,7 +9,7 @@ from azero.games.table import make
 from azero.players.play_style import is_most_visited_best
 from azero.search.leaf import ignore_symmetry, uniform_leaf
 from azero.search.single.compiled import add_edge
-from azero.search.single.mixed import MixedEvaluator, MixSettings, make_ask
+from azero.search.single.mixed import MixedEvaluator, MixSettings, make_evaluate_fn
 from azero.search.single.node import Node
 from azero.search.single.packed import PackedRules, unpack_state
 from azero.search.single.parallel import ParallelTree, TreeSettings
@@ -38,7 +38,7 @@ def tree_at(moves=(), policy=even, value=even, tree=even, rollout=draw, batch=8,
     asks = [begun(ask) for ask in (policy, value, tree, rollout)]
     of_rule = {name: settings.pop(name) for name in ("mixing", "c_puct", "fpu") if name in settings}
     rule = AlphaGo2016(**of_rule)
-    mix = MixSettings(asks_values=rule.mixing < 1, **{"threshold": 4, **settings})
+    mix = MixSettings(uses_values=rule.mixing < 1, **{"threshold": 4, **settings})
     leaves = MixedEvaluator(*asks, mix, batch).leaves(RULES)
     made = ParallelTree(RULES, leaves, TreeSettings(batch=batch, rule=rule, virtual_loss=3))
     state = GAME.init()
@@ -60,7 +60,7 @@ def test_nothing_is_compiled_after_the_warm_up():
         return leaf
 
     asks = [
-        make_ask(GAME, noted(name), {}, batch=8, seed=0, smallest=smallest)
+        make_evaluate_fn(GAME, noted(name), {}, batch=8, seed=0, smallest=smallest)
         for name, smallest in (("policy", 1), ("value", 2), ("tree", 2))
     ]
     evaluator = MixedEvaluator(*asks, begun(draw), MixSettings(policy_batch=8), 8)

@@ -113,7 +113,7 @@ def test_a_call_on_a_cpu_computes_half_a_batch_where_that_is_enough() -> None:
     position = PackedRules(game, 6).pack(game.init())
     many = [position] * 3
     asked = packed.states_of(many), np.tile(position.legal, (3, 1)), np.zeros(3, int)
-    policies, values = evaluator.ask(*asked)
+    policies, values = evaluator.evaluate_uncached(*asked)
     assert sizes == {3}
     assert list(evaluator.warm_up_in_steps(position)) == [1, 3, 6]
     assert sizes == {1, 3, 6}
