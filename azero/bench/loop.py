@@ -74,7 +74,7 @@ def measure_ours(config: Config, iterations: int) -> LoopResult:
             jax.random.key(0)
         )
         arrays["carry"] = loop.programs.selfplay_at(0).init(jax.random.key(1), starts)
-        state = loop.state(arrays)
+        state = loop.make_state(arrays)
         fill_replay(loop, state)
         clocks = [timed_iteration(loop, state) for _ in range(WARM_ITERATIONS + iterations)][
             WARM_ITERATIONS:

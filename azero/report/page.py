@@ -29,7 +29,7 @@ from azero.report.pieces import DIAGRAMS, DrawnGame, draw_pieces, follow
 from azero.report.plots import SERIES_COLOURS, Chart, Series, line_chart
 from azero.report.schema import METRICS
 from azero.report.templates import load_template
-from azero.selfplay.resignation import NEVER
+from azero.selfplay.resignation import NEVER_RESIGN
 
 REPORT = "report.html"
 CHARTS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
@@ -288,7 +288,7 @@ def _lines(metrics: Sequence[Row], keys: Sequence[tuple[str, str]]) -> list[Seri
 def _numbers(metrics: Sequence[Row], key: str) -> list[float]:
     """Return the values of a metric, NaN where there is none; "nobody resigns" counts as none."""
     values = [_number(row.get(key)) for row in metrics]
-    lowest = NEVER if key == "resign_threshold" else -math.inf
+    lowest = NEVER_RESIGN if key == "resign_threshold" else -math.inf
     return [value if value > lowest else math.nan for value in values]
 
 

@@ -32,8 +32,8 @@ class Searches(NamedTuple):
     most_visits: int | None
     """Simulations of the full search; None where its policy target is not its visits."""
 
-    def play_on(self, count: int) -> Array:
-        """Return bool[B] of all `count` games of a device: which are for resigned games that are
+    def is_played_on(self, count: int) -> Array:
+        """Return bool[B]: which of all `count` slots of a device are for resigned games that are
         played on."""
         return jnp.arange(count) >= self.num_games
 
@@ -73,7 +73,7 @@ def play_move(
         can_resign=carry.can_resign,
     )
     # Decided positions are no starts: those of resigned games that are played on.
-    left = finished & ~searches.play_on(len(finished))
+    left = finished & ~searches.is_played_on(len(finished))
     carry = carry._replace(
         archive=carry.archive
         and update_archive(
@@ -106,7 +106,7 @@ def _choose(
     """
     ply = carry.ply
     if carry.resigned is not None:
-        is_late = searches.play_on(len(ply)) & carry.resigned.is_filled.any()
+        is_late = searches.is_played_on(len(ply)) & carry.resigned.is_filled.any()
         ply = jnp.where(is_late, jnp.iinfo(ply.dtype).max, ply)
     visits = output.visits.astype(jnp.float32)
     action = choose(key, visits, output.action, ply, config.temperature_moves)
@@ -129,7 +129,7 @@ def _resigns(
     hopeless = jax.lax.reduce_precision(point, exponent_bits=5, mantissa_bits=10) < threshold
     resigned = hopeless & carry.can_resign & config.resign
     if searches.cheap is not None:
-        resigned &= ~searches.play_on(len(resigned))
+        resigned &= ~searches.is_played_on(len(resigned))
     return resigned
 
 

@@ -16,7 +16,7 @@ from azero.games.settings import GameConfig
 from azero.selfplay.settings import CALIBRATION_GAMES, SelfplayConfig
 from azero.selfplay.trajectory import Games
 
-NEVER = -2.0
+NEVER_RESIGN = -2.0
 """A threshold below every value: nobody resigns."""
 HIGHEST = -0.5
 """Upper limit of the threshold: at -0.5 one game in four is still won (no source; the papers'
@@ -134,10 +134,10 @@ class ResignCalibration:
 
     @property
     def threshold(self) -> float:
-        """The largest threshold whose false positives are below the bound, at most HIGHEST; NEVER
-        while there are too few games."""
+        """The largest threshold whose false positives are below the bound, at most HIGHEST;
+        NEVER_RESIGN while there are too few games."""
         if self.games < self._min_games:
-            return NEVER
+            return NEVER_RESIGN
         # The points below the k-th smallest (counted from 0) are at most k, and k games are fewer
         # than the bound allows.
         allowed = math.ceil(self._max_false_positives * self.games) - 1
@@ -148,15 +148,15 @@ class ResignCalibration:
         wrongly; 0 without games."""
         return float((self._points < np.float32(self.threshold)).mean()) if self.games else 0.0
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> dict[str, np.ndarray]:
         """Return what a checkpoint needs: float32[window] points, oldest first, and how many of
         them there are."""
         points = np.zeros(self._window, np.float32)
         points[: self.games] = self._points
         return {"points": points, "count": np.asarray(self.games, np.int64)}
 
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Restore a `state`; one of a longer window keeps its most recent games."""
-        self._points = np.asarray(state["points"], np.float32)[: int(state["count"])][
-            -self._window :
-        ].copy()
+    def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
+        """Continue from what `state_dict` returned; of a longer window the most recent games are
+        kept."""
+        points = np.asarray(state["points"], np.float32)[: int(state["count"])]
+        self._points = points[-self._window :].copy()

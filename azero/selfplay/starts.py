@@ -47,7 +47,7 @@ def check_archive(config: SelfplayConfig, game: Game) -> None:
     ):
         raise ValueError(
             f"selfplay.archive and selfplay.played-on-games need a game whose states have their "
-            f"newest positions in `frames`; those of {game.name} have not"
+            f"newest positions in `frames`; those of {game.name} do not"
         )
 
 

@@ -35,12 +35,8 @@ def policy_words(weights: Array, slots: int) -> Array:
     else:
         action = jnp.broadcast_to(jnp.arange(num_actions, dtype=jnp.int32), weights.shape)
     if jnp.issubdtype(weights.dtype, jnp.floating):
-        low, mark = (
-            jax.lax.bitcast_convert_type(weights.astype(jnp.float16), jnp.uint16).astype(
-                jnp.uint32
-            ),
-            jnp.uint32(_IS_HALF),
-        )
+        half = jax.lax.bitcast_convert_type(weights.astype(jnp.float16), jnp.uint16)
+        low, mark = half.astype(jnp.uint32), jnp.uint32(_IS_HALF)
     else:
         low, mark = weights.astype(jnp.uint32), jnp.uint32(0)
     return jnp.where(low > 0, mark | (action.astype(jnp.uint32) << 16) | low, jnp.uint32(0))

@@ -134,6 +134,7 @@ class Assembler:
     """
 
     def __init__(self, num_slots: int) -> None:
+        """Start without games in the `num_slots` slots of a process."""
         self.num_slots = num_slots
         self.num_games = 0
         self._now = 0
@@ -153,18 +154,14 @@ class Assembler:
         self._network = np.where(self._start == self._now, np.int32(network), self._network)
         self._append(self._unpack(chunk), num_moves)
         move, slot = np.nonzero(chunk.finished)
-        first, last = self._spans(move, slot, num_moves)
+        first, last = self._end_games(move, slot, num_moves)
         first_network = np.where(
             first >= self._now - num_moves, np.int32(network), self._network[slot]
         )
         # Where the next game has begun; one that begins with the next chunk is set then.
         self._network[slot] = network
         length = (last - first + 1).astype(np.int32)
-        begin = np.cumsum(length, dtype=np.int64) - length
-        row = np.arange(int(length.sum()), dtype=np.int64)
-        flat = (row + np.repeat(first - begin, length)) % max(
-            1, self._capacity
-        ) * num_slots + np.repeat(slot, length)
+        flat = self._ring_rows(first, slot, length)
         columns = {name: _rows(column)[flat] for name, column in self._columns.items()}
         policy = self._policy[spans(columns.pop(_START), columns["policy_count"])]
         self._num_live -= len(policy)
@@ -271,11 +268,13 @@ class Assembler:
 
     def _pending_rows(self, length: HostArray) -> HostArray:
         """Return the rows of the flattened ring that hold the unfinished games, slot by slot."""
-        begin = np.cumsum(length) - length
-        time = np.arange(int(length.sum()), dtype=np.int64) + np.repeat(self._start - begin, length)
-        return time % max(1, self._capacity) * self.num_slots + np.repeat(
-            np.arange(self.num_slots), length
-        )
+        return self._ring_rows(self._start, np.arange(self.num_slots), length)
+
+    def _ring_rows(self, start: HostArray, slot: HostArray, length: HostArray) -> HostArray:
+        """Return the rows of the flattened ring that hold games, one after the other: of each its
+        first time, its slot and its length, int[G]."""
+        time = spans(start, length)
+        return time % max(1, self._capacity) * self.num_slots + np.repeat(slot, length)
 
     def _unpack(self, chunk: Step[HostArray]) -> dict[str, HostArray]:
         """Return the columns of a chunk, and append the words of its policy targets to the stored
@@ -284,12 +283,9 @@ class Assembler:
         words, count = chunk.policy[is_word], is_word.sum(axis=-1, dtype=np.int32)
         end = self._num_words + len(words)
         if end > len(self._policy):
-            self._policy = np.concatenate(
-                [
-                    self._policy[: self._num_words],
-                    np.empty(max(end, 2 * len(self._policy)) - self._num_words, np.uint32),
-                ]
-            )
+            grown = np.empty(max(end, 2 * len(self._policy)), np.uint32)
+            grown[: self._num_words] = self._policy[: self._num_words]
+            self._policy = grown
         self._policy[self._num_words : end] = words
         start = self._num_words + _starts(count.reshape(-1)).reshape(count.shape)
         self._num_words, self._num_live = end, self._num_live + len(words)
@@ -336,11 +332,11 @@ class Assembler:
             self._columns[name] = column
         self._capacity = capacity
 
-    def _spans(
+    def _end_games(
         self, move: HostArray, slot: HostArray, num_moves: int
     ) -> tuple[HostArray, HostArray]:
-        """Return first and last time of the games that ended at (move, slot), and advance the
-        starts of their slots."""
+        """Return the first and the last time of the games that ended at (move, slot), and advance
+        the starts of their slots."""
         chunk_start = self._now - num_moves
         last = chunk_start + move.astype(np.int64)
         first = self._start[slot]

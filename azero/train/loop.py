@@ -3,7 +3,7 @@ are settings of it, Gumbel is another search in it.
 
 The loop is a generator of events and does no logging, saving or plotting. Every random draw is a
 function of (seed, iteration, dispatch or step), so a run continued from a checkpoint repeats
-exactly what an unbroken run does.
+exactly what an uninterrupted run does.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from azero.learn.metrics import StepMetrics
 from azero.match.score import MatchResult, passes_gate
 from azero.selfplay.carry import Carry
 from azero.selfplay.resignation import (
-    NEVER,
+    NEVER_RESIGN,
     ResignCalibration,
     check_resignation,
     lowest_points_of_games,
@@ -211,7 +211,7 @@ class Loop:
             arrays[carry_of(size)] = loop.programs.selfplay_at(0).init(key, loop.starts)
         return arrays
 
-    def state(
+    def make_state(
         self,
         arrays: dict[str, PyTree],
         cursor: dict[str, int] | None = None,
@@ -246,7 +246,7 @@ class Loop:
                 config.selfplay.resign_false_positives, config.selfplay.resign_min_games
             ),
             others={
-                size: loop.state(
+                size: loop.make_state(
                     {"train": arrays["train"], "carry": arrays[carry_of(size)]},
                     None if cursor is None else part_of_board(cursor, size),
                 )
@@ -259,8 +259,8 @@ class Loop:
         return jax.tree.map(lambda leaf: leaf.copy(), train.variables)
 
     def iterate(self, state: RunState) -> Iterator[Event]:
-        """Run one iteration on `state`, in place. The state is whole, and may be saved, when
-        `IterationDone` has come."""
+        """Run one iteration on `state`, in place. The state is complete, and may be saved, once
+        `IterationDone` is yielded."""
         tally = SelfplayTally()
         started = time.monotonic()
         size = draw_size(self.config, state.iteration, state.iteration, [None, *self.others])
@@ -287,7 +287,7 @@ class Loop:
         state.carry = state.carry._replace(kept=selfplay.new_trees())
 
         def start(dispatch: int) -> Step[Array]:
-            threshold = jnp.float32(state.resign.threshold if config.resign else NEVER)
+            threshold = jnp.float32(state.resign.threshold if config.resign else NEVER_RESIGN)
             state.carry, chunk = selfplay.play(
                 params, state.carry, jax.random.fold_in(key, dispatch), threshold, self.starts
             )

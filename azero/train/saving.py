@@ -93,7 +93,7 @@ def restore_selfplay(checkpointer: Checkpointer, loop: Loop) -> tuple[RunState, 
             arrays["train"], loop.config.network, loop.workdir, loop.game, loop.mesh
         )
         opponents = {name: loop.copy_variables(train) for name in arrays.keys() & set(_OPPONENTS)}
-        state = loop.state(arrays | {"train": train} | opponents)
+        state = loop.make_state(arrays | {"train": train} | opponents)
         return state, state.replay.take_warnings()
     opponents, notes = _new_opponents(restored, arrays, loop)
     host, cursor = restored.host, restored.cursor
@@ -106,7 +106,7 @@ def restore_selfplay(checkpointer: Checkpointer, loop: Loop) -> tuple[RunState, 
         mine = np.arange(len(mine))
         notes += _changes_of_processes(len(restored.parts))
     arrays = _with_slots(restored.arrays, slots, loop) | opponents
-    state = loop.state(arrays, cursor, inherited)
+    state = loop.make_state(arrays, cursor, inherited)
     _restore_games(state, host, mine)
     for size, board in state.others.items():
         _restore_games(board, part_of_board(host, size), mine)
@@ -146,13 +146,13 @@ def _restore_games(state: RunState, host: dict[str, HostArray], slots: HostArray
     """Restore the games in flight on one board, those of `slots` of this process, and the data that
     calibrates resignation."""
     state.assembler.load_state_dict(Assembler.redistribute([part_of(host, _ASSEMBLER)], slots))
-    state.resign.restore(part_of(host, _RESIGN))
+    state.resign.load_state_dict(part_of(host, _RESIGN))
 
 
 def _games_of(state: RunState) -> dict[str, HostArray]:
     """Return what `_restore_games` restores."""
     games = with_prefix(state.assembler.state_dict(), _ASSEMBLER)
-    return games | with_prefix(state.resign.state(), _RESIGN)
+    return games | with_prefix(state.resign.state_dict(), _RESIGN)
 
 
 def keep_first_network(given: Path | None, workdir: Path) -> list[str]:

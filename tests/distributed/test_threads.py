@@ -77,7 +77,7 @@ def test_an_iteration_starts_every_program_from_one_thread(
     programs: Programs, tmp_path: Path
 ) -> None:
     loop = Loop(tiny(), mesh_lib.make_mesh(), tmp_path)
-    state = loop.state(loop.fresh_arrays())
+    state = loop.make_state(loop.fresh_arrays())
     for _ in loop.iterate(state):
         pass
     assert int(state.train.step) == 3

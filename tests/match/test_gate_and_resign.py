@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from azero.match.score import MatchResult, Tally, passes_gate
-from azero.selfplay.resignation import HIGHEST, NEVER, ResignCalibration, lowest_points
+from azero.selfplay.resignation import HIGHEST, NEVER_RESIGN, ResignCalibration, lowest_points
 
 
 def _result(wins: int, draws: int, losses: int) -> MatchResult:
@@ -57,7 +57,7 @@ def test_the_promise_holds_on_new_games() -> None:
 def test_nobody_resigns_on_few_games_or_in_an_even_position() -> None:
     calibration = ResignCalibration(0.05, 200)
     calibration.add(np.full(199, 0.3))
-    assert calibration.threshold == NEVER and calibration.false_positives() == 0
+    assert calibration.threshold == NEVER_RESIGN and calibration.false_positives() == 0
     calibration.add(np.full(1, 0.3))
     assert calibration.threshold == HIGHEST
 
@@ -71,12 +71,12 @@ def test_only_recent_games_count_and_the_state_survives() -> None:
     # 4 of 100 old games are left, fewer than 5.
     assert calibration.threshold == pytest.approx(-0.6) and calibration.false_positives() == 0.04
     copy = ResignCalibration(0.05, 100, window=100)
-    copy.restore(calibration.state())
+    copy.load_state_dict(calibration.state_dict())
     assert copy.threshold == calibration.threshold and copy.games == 100
     assert copy.false_positives() == 0.04
     half = ResignCalibration(0.05, 100, window=100)
     half.add(np.full(30, -0.1))
-    copy.restore(half.state())
+    copy.load_state_dict(half.state_dict())
     assert copy.games == 30
 
 

@@ -15,7 +15,7 @@ from azero.match.games import MatchGame
 from azero.match.score import MatchResult, Tally
 from azero.report.metrics import MetricsWriter
 from azero.report.page import chart_series, opening_series, write_report
-from azero.selfplay.resignation import NEVER
+from azero.selfplay.resignation import NEVER_RESIGN
 from azero.settings import Config
 
 VOID = {"meta", "input", "br", "hr", "img", "link"}
@@ -116,7 +116,7 @@ def test_a_whole_run_is_on_the_page(tmp_path: Path) -> None:
     write_run(tmp_path, "go5", Config())
     with MetricsWriter(tmp_path) as writer:
         for iteration in range(1, 6):
-            writer.write({**_row(iteration), "resign_threshold": NEVER})
+            writer.write({**_row(iteration), "resign_threshold": NEVER_RESIGN})
         writer.event(**evaluation_row(2, 0, MatchResult(Tally(9, 0, 1), Tally(8, 1, 1))))
         writer.event(**evaluation_row(4, 2, MatchResult(Tally(6, 0, 4), Tally(6, 0, 4)), True))
         writer.event("checkpoint", 4, path="checkpoints/4")

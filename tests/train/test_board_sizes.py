@@ -84,7 +84,7 @@ def test_going_back_sets_the_games_of_every_board_aside(tmp_path) -> None:
 
 def test_batches_are_of_one_board_each(tmp_path) -> None:
     loop = Loop(small(), mesh_lib.make_mesh(), tmp_path)
-    state = loop.state(loop.fresh_arrays())
+    state = loop.make_state(loop.fresh_arrays())
     state.others[3].resign.add(np.full(300, -0.75, np.float32))
     while not all(board.replay.count_positions() for board in state.every_board):
         *_, done = loop.iterate(state)

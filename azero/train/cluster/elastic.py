@@ -26,7 +26,7 @@ from azero.games.contract import check_length
 from azero.match.score import MatchResult
 from azero.networks.make import resolve
 from azero.networks.settings import ConvolutionalConfig
-from azero.selfplay.resignation import NEVER
+from azero.selfplay.resignation import NEVER_RESIGN
 from azero.selfplay.selfplay import to_host
 from azero.selfplay.trajectory import Assembler, Games
 from azero.settings import Config
@@ -115,8 +115,8 @@ class Elastic:
         self._collected = time.monotonic()
 
     def iterate(self, state: RunState) -> Iterator[Event]:
-        """Run one iteration on `state`, in place. The state is whole, and may be saved, when
-        `IterationDone` has come."""
+        """Run one iteration on `state`, in place. The state is complete, and may be saved, once
+        `IterationDone` is yielded."""
         tally = SelfplayTally()
         before, started = self._collected, time.monotonic()
         new_positions = yield from self._collect(state, tally)
@@ -139,7 +139,7 @@ class Elastic:
         Surplus positions count for the next iteration. Positions count when their game is complete,
         so those of games lost with a worker never do.
         """
-        threshold = state.resign.threshold if self._loop.config.selfplay.resign else NEVER
+        threshold = state.resign.threshold if self._loop.config.selfplay.resign else NEVER_RESIGN
         self._pool.publish(state.player_iteration, state.player, threshold, state.iteration)
         shown = ""
         while self._surplus < self._quota and not (self._surplus and self._should_stop()):

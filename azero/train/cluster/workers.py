@@ -147,7 +147,7 @@ class WorkerPool:
         try:
             while not self._closing.is_set():
                 while len(self._workers) < self._size:
-                    self._ask_for_worker()
+                    self._request_worker()
                 with self._changed:
                     self._idle = [worker for worker in self._idle if not self._give_work(worker)]
                 self._take_results()
@@ -156,7 +156,7 @@ class WorkerPool:
                 self._failure = error
                 self._changed.notify_all()
 
-    def _ask_for_worker(self) -> None:
+    def _request_worker(self) -> None:
         worker = _WorkerHandle(self._num_started, self._start_worker(self._num_started))
         self._num_started += 1
         self._workers[worker.number] = worker
@@ -177,13 +177,10 @@ class WorkerPool:
         return True
 
     def _take_results(self) -> None:
-        ready, _ = (
-            ray.wait(list(self._tasks), num_returns=1, timeout=_WAIT_SECONDS)
-            if self._tasks
-            else ([], [])
-        )
         if not self._tasks:
             self._closing.wait(_WAIT_SECONDS)
+            return
+        ready, _ = ray.wait(list(self._tasks), num_returns=1, timeout=_WAIT_SECONDS)
         for reference in ready:
             task = self._tasks.pop(reference)
             try:

@@ -58,7 +58,7 @@ def other(loop: Loop, config: Config) -> Loop:
 
 def fresh(loop: Loop, workdir: Path) -> RunState:
     loop.workdir = workdir
-    return loop.state(loop.fresh_arrays())
+    return loop.make_state(loop.fresh_arrays())
 
 
 def iterations(elastic: Elastic, state: RunState, count: int) -> list[Event]:

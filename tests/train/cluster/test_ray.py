@@ -98,7 +98,7 @@ def test_nodes_join_workers_are_killed_and_the_run_learns_what_the_one_program_l
     with open_cluster(
         ClusterOptions(cluster=cluster.address, cluster_without_token=True, workers=2)
     ) as start_workers:
-        state = loop.state(loop.fresh_arrays())
+        state = loop.make_state(loop.fresh_arrays())
         with start_workers(loop, state, StopRequest()) as iterate:
             watched = Watched(iterate, state)
             # either may come first
@@ -126,7 +126,7 @@ def test_nodes_join_workers_are_killed_and_the_run_learns_what_the_one_program_l
     assert int(state.train.step) == config.learner.steps_per_iteration * state.iteration
 
     loop.workdir = tmp_path / "alone"
-    alone = Watched(loop.iterate, loop.state(loop.fresh_arrays()))
+    alone = Watched(loop.iterate, loop.make_state(loop.fresh_arrays()))
     for _ in range(COMPARED):
         alone.step()
     # The losses of two runs on their own games cannot be compared: at 30 iterations those of 10 seeds
@@ -153,7 +153,7 @@ def test_a_worker_that_cannot_start_ends_the_run_with_its_reason(cluster, tmp_pa
     with open_cluster(
         ClusterOptions(cluster=cluster.address, cluster_without_token=True, workers=1)
     ) as start_workers:
-        state = loop.state(loop.fresh_arrays())
+        state = loop.make_state(loop.fresh_arrays())
         # as a machine with another version would see it
         loop.config = dataclasses.replace(loop.config, game=GoConfig(planes=13))
         with (
