@@ -68,25 +68,19 @@ def estimate(config: Config, iterations: int | None = None, plays: bool = True) 
     `plays` is whether positions come from self-play, not from records alone.
     """
     iterations = config.run.iterations if iterations is None else iterations
-    game = config.game.build()
-    network = network_of(config, game)
-    params = parameter_shapes(network)
+    game, search, learner = config.game.build(), config.search, config.learner
+    params = parameter_shapes(network_of(config, game))
     evaluation = evaluation_flops(config.network, game)
     parameters = sum(leaf.size for leaf in jax.tree.leaves(params))
     evaluations = plays * positions_per_iteration(config) * (mean_simulations(config) + 1)
-    learned = config.learner.steps_per_iteration * config.learner.batch_size
-    evaluations += TRAINING_PASSES * learned
-    simulations = config.search.num_simulations
-    search = config.search
+    evaluations += TRAINING_PASSES * learner.steps_per_iteration * learner.batch_size
+    simulations = search.num_simulations
     per_game = plays * tree_bytes(simulations, game, search.edge_width, search.kept_room)
     targets = min(VISITED_MOVES, policy_room(game), simulations)
-    learner = config.learner
     row = row_dtype(game.frame_words, learner.needs_auxiliary_targets)
     per_position = row.itemsize + 4 * targets
     # The parameters, their gradients, what the optimiser keeps, and their mean.
-    copies = (
-        3 + (config.learner.optimiser != "momentum") + (config.learner.average_decay is not None)
-    )
+    copies = 3 + (learner.optimiser != "momentum") + (learner.average_decay is not None)
     return Estimate(
         flops=evaluations * evaluation * iterations,
         flops_per_second=device_flops(),

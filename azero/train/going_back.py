@@ -11,6 +11,7 @@ from azero import mesh as mesh_lib
 from azero.checkpoint import orbax_io, store
 from azero.checkpoint.record import check_settings
 from azero.config import config_hash
+from azero.console.tables import count_of
 from azero.data.files import DamagedFileError, write_atomic
 from azero.data.run_files import EVENTS, METRICS, SAMPLES, board_directories, read_json
 from azero.data.shard import list_shards
@@ -81,10 +82,10 @@ def _set_aside_after(workdir: Path, iteration: int, config: Config) -> str:
                 _move(path, aside / "checkpoints" / "hosts")
     for path in [*shards, *samples]:
         _move(path, aside / path.parent.relative_to(workdir))
-    listed = ", ".join(map(str, later))
-    found = f"checkpoint{'s' * (len(later) > 1)} {listed} and " if later else ""
-    moved = f"{found}{len(shards)} shards of the replay are now in {aside}"
-    return f"gone back to checkpoint {iteration}: {moved}"
+    moved = [f"checkpoint{'s' * (len(later) > 1)} {', '.join(map(str, later))}"] if later else []
+    moved += [f"{count_of(len(shards), 'shard')} of the replay"] if shards else []
+    listed = " and ".join(moved) or "sample games"
+    return f"gone back to checkpoint {iteration}: moved {listed} to {aside}"
 
 
 def _later_shards(workdir: Path, root: Path, iteration: int) -> list[Path]:

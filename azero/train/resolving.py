@@ -83,7 +83,7 @@ def _resolve(config: Config, workdir: Path) -> Config:
 
 
 def _keep_start_positions(game: GameConfig, workdir: Path) -> None:
-    """Copy the file of start positions into the run's directory, in the place of one of a start
+    """Copy the file of start positions into the run's directory; it replaces the copy of a start
     that was refused or ended before the run began.
 
     Raises:

@@ -36,7 +36,7 @@ class SupervisedState:
     games: int = 0
     """Games of the data set."""
     data: str = ""
-    """`Dataset.digest` of what is learned from; "" in a checkpoint of a former version."""
+    """`Dataset.digest` of what is learned from; "" in a checkpoint of an older version."""
 
 
 COUNTS = ("positions", "games", "data")
@@ -90,7 +90,7 @@ class Supervised:
     def iterate(self, state: SupervisedState) -> Iterator[Event]:
         """Run one iteration on `state`, in place; the state may be saved at its end."""
         started, batch = time.monotonic(), self.config.learner.batch_size
-        # that of a checkpoint of a former version is not known
+        # checkpoints of an older version do not have it
         before = state.positions or int(state.train.step) * batch
         wait = yield from self._learn(state)
         learned = self.config.learner.steps_per_iteration * batch

@@ -121,7 +121,7 @@ def test_first_variables_that_are_not_finite_are_no_divergence(tmp_path: Path) -
 def test_a_run_without_a_replay_goes_back(tmp_path: Path) -> None:
     learn(Counting(), tmp_path)
     first = {row.iteration: row.digest for row in list_checkpoints(tmp_path)}
-    assert "gone back to checkpoint 2: checkpoints 3, 4 and 0 shards" in learn(
+    assert f"gone back to checkpoint 2: moved checkpoints 3, 4 to {tmp_path}" in learn(
         Counting(rate=2.0), tmp_path, from_checkpoint=2
     )
     second = {row.iteration: row.digest for row in list_checkpoints(tmp_path)}

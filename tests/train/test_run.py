@@ -171,7 +171,7 @@ def test_the_devices_play_on_while_the_host_stores_games(tmp_path, monkeypatch):
         loop.programs, "selfplay_at", lambda iteration: programs._replace(play=play)
     )
     monkeypatch.setattr(Loop, "add_games", add_games)
-    state = loop.state(loop.fresh_arrays())
+    state = loop.make_state(loop.fresh_arrays())
     for _ in loop.iterate(state):
         pass
     assert order == ["play", "play", "store", "play", "store", "store"]
@@ -796,7 +796,7 @@ def test_a_run_goes_back_to_a_checkpoint_and_sets_aside_what_was_behind_it(
         run_from(dataclasses.replace(config, evaluation=never), tmp_path, 2)
     assert digests(tmp_path) == first
     # With other settings it takes another way.
-    assert "gone back to checkpoint 2: checkpoints 3, 4 and" in run_from(
+    assert "gone back to checkpoint 2: moved checkpoints 3, 4 and" in run_from(
         ungated(4, rate=1e-3), tmp_path, 2
     )
     second = digests(tmp_path)

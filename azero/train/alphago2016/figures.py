@@ -31,7 +31,7 @@ from azero.train.alphago2016.config import stage_config
 from azero.train.alphago2016.measures import (
     ERROR_NOTE,
     MATCHES,
-    compared,
+    compared_policies,
     format_score,
     held_out,
     held_out_records,
@@ -52,7 +52,7 @@ def measure_strength(context: StageContext) -> Outcome:
     `policy`, alone and in the search (AG16 Figure 2a, Extended Data Table 3)."""
     rows, position = held_out_records(context)
     lines, points = [], []
-    for stage in _compared(context):
+    for stage in _compared_stages(context):
         accuracy = measure_accuracy(context, context.directory(stage), rows, position).top1
         scores = (raw_match(context, stage, "policy"), _search_match(context, stage))
         points.append((100 * accuracy.value, scores))
@@ -75,12 +75,12 @@ def measure_strength(context: StageContext) -> Outcome:
     return Outcome(rows=lines, notes=[note], charts=[chart])
 
 
-def _compared(context: StageContext) -> list[str]:
+def _compared_stages(context: StageContext) -> list[str]:
     """Return the stages with a policy network for comparison."""
     return [
         stage
         for kind in ("planes", "filters")
-        for stage, _ in compared(context, kind).values()
+        for stage, _ in compared_policies(context, kind).values()
         if stage != "policy" and context.directory(stage).is_dir()
     ]
 

@@ -215,7 +215,7 @@ def compare_overfitting(context: StageContext) -> Outcome:
     return Outcome(rows=rows, notes=[ERROR_NOTE, *(f"{row.what}: {row.ours}" for row in made.rows)])
 
 
-def compared(context: StageContext, kind: str) -> dict[int, tuple[str, Config]]:
+def compared_policies(context: StageContext, kind: str) -> dict[int, tuple[str, Config]]:
     """Return the policy networks that the stage `kind` compares, "planes" or "filters", by that
     number: the stage that trains each, and its settings. Where the stage `policy` has the same
     settings, it is that."""
@@ -239,7 +239,7 @@ def compare(kind: str, context: StageContext) -> Outcome:
     rows, position = held_out_records(context)
     context.directory(kind).mkdir(parents=True, exist_ok=True)
     lines = []
-    for number, (stage, config) in compared(context, kind).items():
+    for number, (stage, config) in compared_policies(context, kind).items():
         if stage != "policy":
             context.learn(stage, config, context.data())
         lines.append(

@@ -6,7 +6,7 @@ games against one opponent, drawn uniformly from the pool, and one step with the
 of sum_t grad log p(a_t | s_t) (z_t - v(s_t)) over the moves of the policy that learns; those of the
 opponent are not its own choice, and are left out. v is 0, or the value network's output in the
 paper's second pass. A generator of events without input or output of its own; every draw is a
-function of (seed, iteration), so a run that is continued repeats what an unbroken one does.
+function of (seed, iteration), so a continued run repeats what an uninterrupted one does.
 """
 
 import functools

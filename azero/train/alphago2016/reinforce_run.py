@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from azero import mesh as mesh_lib
 from azero.checkpoint import Checkpointer, load_variables
 from azero.checkpoint.exported import write_exported
+from azero.console.tables import count_of
 from azero.data.sample import Samples
 from azero.settings import Config
 from azero.train.alphago2016.reinforce import Baseline, Reinforce, ReinforceState
@@ -77,7 +78,7 @@ def make_reinforce_stage(
         restore=restore,
         save=save,
         open=lambda state, stop: contextlib.nullcontext(loop.iterate),
-        count=lambda state: f"{int(state.train.step):,} steps",
+        count=lambda state: count_of(int(state.train.step), "step"),
         exports_network=True,
     )
 

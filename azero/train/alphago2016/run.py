@@ -223,7 +223,7 @@ def _done(workdir: Path) -> dict[str, Any]:
 
 
 def _agrees(stored: Any, settings: Any) -> bool:
-    """Return whether the settings equal the stored ones; former versions stored more of them."""
+    """Return whether the settings equal the stored ones; older versions stored more of them."""
     if isinstance(stored, dict) and isinstance(settings, dict):
         return all(key in stored and _agrees(stored[key], value) for key, value in settings.items())
     return bool(stored == settings)

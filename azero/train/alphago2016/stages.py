@@ -215,7 +215,7 @@ def make_positions(
 def _note_settings(
     settings: ValueDataConfig, directory: Path, positions: int, console: Console
 ) -> None:
-    """Keep the settings of a data set's first games; print how those of now differ."""
+    """Keep the settings of a data set's first games; print how the present ones differ."""
     facts = {name: value for name, value in to_dict(settings).items() if name != "positions"}
     if not positions:
         write_atomically(directory / MADE_WITH, json.dumps(facts, indent=2) + "\n")

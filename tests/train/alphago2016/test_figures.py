@@ -148,7 +148,7 @@ def test_strength_is_that_of_the_policies_of_these_settings(tmp_path):
     ):
         context.directory(stage).mkdir(parents=True)
     wanted = ["planes/4", "planes/48", "filters/16", "filters/64"]
-    assert figures._compared(context) == wanted
+    assert figures._compared_stages(context) == wanted
 
 
 def test_charts_are_on_the_page_and_in_an_image(tmp_path):
