@@ -5,7 +5,7 @@ Both are AlphaGo Zero's network. What differs, and is converted without loss:
     planes    18 against 17: White to move has a plane of its own, which on a padded board is not
               implied by the other. Ours with `game.planes` 18 has it too; a network of 17 planes is
               written with zero weights for it. The order is ours by position, theirs by side.
-    board     their first row is the lowest, ours the highest: kernels and linear layers are turned.
+    board     their first row is the lowest, ours the highest: kernels and dense layers are flipped.
     norms     theirs have no scale and no shift, but the convolution before them has biases.
     layout    theirs is [outputs, inputs, rows, columns], with the filter before the point.
     value     in files of version 2 it is Black's (`network.colour_plane`).
@@ -36,7 +36,7 @@ _PLANES = [
 """Which of our planes each of theirs is."""
 _UNIT_VARIANCE = np.float32(1.0 - _EPSILON)
 _VALUE_HIDDEN = 256
-"""Units of the value head (Network.h, VALUE_LAYER); fewer are filled up with zeros."""
+"""Units of the value head (Network.h, VALUE_LAYER); fewer are padded with zeros."""
 
 
 def read_leela_settings(path: Path) -> Config:
@@ -71,7 +71,7 @@ def read_leela(path: Path) -> tuple[PyTree, Config]:
     last = _read_dense(numbers, (1, 1, layout.value_hidden), has_points=False)
     params = {
         "tower": tower,
-        "policy": {"conv": policy, "logits": {n: _turned_moves(a) for n, a in logits.items()}},
+        "policy": {"conv": policy, "logits": {n: _flip_moves(a) for n, a in logits.items()}},
         "value": {"conv": value, "hidden": hidden, "value": last},
     }
     stats = {"tower": tower_stats, "policy": {"conv": policy_stats}, "value": {"conv": value_stats}}
@@ -97,7 +97,7 @@ def write_leela(path: Path, variables: PyTree, config: Config) -> None:
         layer, running = params, stats
         for name in names:
             layer, running = layer[name], running[name]
-        kernel, bias = _folded(layer, running, network.batch_norm_epsilon, block)
+        kernel, bias = _fold(layer, running, network.batch_norm_epsilon, block)
         if names[-1] == "stem":
             kernel = _their_planes(kernel)
         yield np.flip(kernel, 0).transpose(3, 2, 0, 1)
@@ -111,7 +111,7 @@ def write_leela(path: Path, variables: PyTree, config: Config) -> None:
             yield from convolution("tower", "blocks", "first", block=block)
             yield from convolution("tower", "blocks", "second", block=block)
         yield from convolution("policy", "conv")
-        logits = {n: _turned_moves(np.asarray(a)) for n, a in params["policy"]["logits"].items()}
+        logits = {n: _flip_moves(np.asarray(a)) for n, a in params["policy"]["logits"].items()}
         yield _their_dense(logits["kernel"], network.policy_filters)
         yield logits["bias"]
         yield from convolution("value", "conv")
@@ -182,29 +182,30 @@ def _read_dense(
     """Return the kernel [points x filters, outputs] and the bias of a linear layer [outputs,
     filters, points]."""
     weights, bias = next(numbers).reshape(shape), next(numbers)
-    turned = _turned_points(weights, 2) if has_points else weights
-    return {"kernel": turned.transpose(2, 1, 0).reshape(-1, shape[0]), "bias": bias}
+    flipped = _flip_points(weights, 2) if has_points else weights
+    return {"kernel": flipped.transpose(2, 1, 0).reshape(-1, shape[0]), "bias": bias}
 
 
 def _their_dense(kernel: np.ndarray, filters: int) -> np.ndarray:
     """Return the weights [outputs, filters, points] of a kernel [points x filters, outputs]."""
-    return _turned_points(kernel.reshape(-1, filters, kernel.shape[-1]).transpose(2, 1, 0), 2)
+    return _flip_points(kernel.reshape(-1, filters, kernel.shape[-1]).transpose(2, 1, 0), 2)
 
 
-def _turned_points(array: np.ndarray, axis: int) -> np.ndarray:
-    """Return `array` with the rows of the board along `axis` in opposite order."""
+def _flip_points(array: np.ndarray, axis: int) -> np.ndarray:
+    """Return `array`, whose `axis` is the points of a square board, with the rows in reverse
+    order."""
     size = round(array.shape[axis] ** 0.5)
     rows = array.reshape(*array.shape[:axis], size, size, *array.shape[axis + 1 :])
     return np.flip(rows, axis).reshape(array.shape)
 
 
-def _turned_moves(array: np.ndarray) -> np.ndarray:
-    """Return [..., moves] with the points in opposite order of rows; pass stays the last."""
+def _flip_moves(array: np.ndarray) -> np.ndarray:
+    """Return [..., moves] with the rows of points in reverse order; pass stays last."""
     points, passes = array[..., :-1], array[..., -1:]
-    return np.concatenate([_turned_points(points, array.ndim - 1), passes], axis=-1)
+    return np.concatenate([_flip_points(points, array.ndim - 1), passes], axis=-1)
 
 
-def _folded(
+def _fold(
     layer: PyTree, running: PyTree, epsilon: float, block: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the kernel and the bias of a convolution with its norm folded into it."""

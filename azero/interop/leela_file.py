@@ -32,7 +32,7 @@ _GZIP = b"\x1f\x8b"
 _TAIL = 14
 """Lines of the heads."""
 _WORD_BYTES = 32
-"""No number is written with more bytes: one of float64 has up to 24."""
+"""No number takes more bytes, the blank after it included: one of float64 has up to 24."""
 _COMMON_FILTERS = 256
 """The filters of the largest networks that Leela Zero published."""
 _MOST_LINES = 8 * 1024
@@ -112,8 +112,8 @@ def read_numbers(path: Path, layout: Layout) -> Iterator[np.ndarray]:
     """Yield the arrays float32[n] of a file with this layout, one a line.
 
     Raises:
-      ValueError: a line has something else than finite numbers, or another count, or a variance is
-        negative.
+      ValueError: a line holds something other than finite numbers, or not as many as the layout
+        says, or a variance is negative.
     """
     lines, variance_lines = _lines(path), layout.variance_lines()
     next(lines, None)

@@ -27,10 +27,10 @@ _BOARD_AXES = np.array([2, 3])
 
 
 class Graph:
-    """A graph under construction; tensors are named by their strings."""
+    """A graph under construction; strings name its tensors."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Make an empty graph."""
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
 
@@ -73,6 +73,10 @@ class Graph:
         """Return x [B, start:end, ...]."""
         return self.add("Slice", x, *(np.array([n]) for n in (start, end, 1)))
 
+    def flatten(self, x: str) -> str:
+        """Return [B, H W C] of x [B, C, H, W], by points and then channels."""
+        return self.add("Flatten", self.add("Transpose", x, perm=_TO_CHANNELS_LAST))
+
     def mean(self, x: str) -> str:
         """Return the mean [B, C] of x [B, C, H, W] over the board."""
         return self.add("ReduceMean", x, axes=_BOARD_AXES.tolist(), keepdims=0)
@@ -91,16 +95,14 @@ def resnet_graph(config: ResNetConfig, folded: PyTree) -> tuple[Graph, list[str]
         policy_features = _tower(graph, config, folded["policy_tower"], x)
         value_features = _tower(graph, config, folded["value_tower"], x)
     policy, value = folded["policy"], folded["value"]
-    features = _flat_head(graph, policy["conv"], policy_features, config.policy_head == "linear")
+    features = _convolution_and_relu(graph, policy["conv"], policy_features)
     if config.policy_head == "linear":
-        moves = graph.dense(policy["logits"], features)
+        moves = graph.dense(policy["logits"], graph.flatten(features))
     else:
-        planes = graph.convolution(features, policy["kernel"], policy["bias"])
-        moves = graph.add("Flatten", graph.add("Transpose", planes, perm=_TO_CHANNELS_LAST))
+        moves = graph.flatten(graph.convolution(features, policy["kernel"], policy["bias"]))
     graph.add("Identity", moves, output="logits")
-    hidden = graph.add(
-        "Relu", graph.dense(value["hidden"], _flat_head(graph, value["conv"], value_features))
-    )
+    features = graph.flatten(_convolution_and_relu(graph, value["conv"], value_features))
+    hidden = graph.add("Relu", graph.dense(value["hidden"], features))
     result = graph.add("Tanh", graph.dense(value["value"], hidden))
     if config.colour_plane is not None:
         ends = (np.array([0, 0, config.colour_plane]), np.array([1, 1, config.colour_plane + 1]))
@@ -113,8 +115,7 @@ def resnet_graph(config: ResNetConfig, folded: PyTree) -> tuple[Graph, list[str]
 
 
 def _tower(graph: Graph, config: ResNetConfig, layers: PyTree, x: str) -> str:
-    stem = layers["stem"]
-    x = graph.add("Relu", graph.convolution(x, stem["weights"], stem["bias"]))
+    x = _convolution_and_relu(graph, layers["stem"], x)
     for index in range(config.blocks - 1):
         y = x
         for name in ("first", "second")[: 1 if config.tower == "plain" else 2]:
@@ -127,12 +128,8 @@ def _tower(graph: Graph, config: ResNetConfig, layers: PyTree, x: str) -> str:
     return x
 
 
-def _flat_head(graph: Graph, layer: PyTree, features: str, flattens: bool = True) -> str:
-    """Return a head's convolution and ReLU; flattened by points and then filters."""
-    y = graph.add("Relu", graph.convolution(features, layer["weights"], layer["bias"]))
-    if not flattens:
-        return y
-    return graph.add("Flatten", graph.add("Transpose", y, perm=_TO_CHANNELS_LAST))
+def _convolution_and_relu(graph: Graph, layer: PyTree, x: str) -> str:
+    return graph.add("Relu", graph.convolution(x, layer["weights"], layer["bias"]))
 
 
 def pooled_graph(folded: PyTree) -> tuple[Graph, list[str]]:
@@ -204,7 +201,7 @@ def _pooled_block(graph: Graph, block: PyTree, x: str, scale: str) -> str:
 
 
 def _bias_by_pooled(graph: Graph, layer: PyTree, y: str, scale: str) -> tuple[str, str]:
-    """Return what `azero.networks.pooled_layers.bias_by_pooled` does, channels first."""
+    """Do what `azero.networks.pooled_layers.bias_by_pooled` does, channels first."""
     others = layer["pooled_bias"].shape[-1]
     channels = others + layer["pooled_bias"].shape[0] // 3
     pooled = graph.slice_channels(y, others, channels)
@@ -222,7 +219,7 @@ def _policy(graph: Graph, layer: PyTree, x: str, scale: str) -> None:
     y, pooled = _bias_by_pooled(graph, layer, graph.convolution(x, layer["first"]), scale)
     last = layer["moves"]
     moves = graph.convolution(y, last["kernel"][0], last["bias"][0])
-    parts = [graph.add("Flatten", graph.add("Transpose", moves, perm=_TO_CHANNELS_LAST))]
+    parts = [graph.flatten(moves)]
     if "pass" in layer:
         parts.append(graph.dense(layer["pass"], pooled))
     graph.add("Concat", *parts, axis=1, output="logits")

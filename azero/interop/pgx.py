@@ -98,9 +98,9 @@ class AzeroState(core.State):
 class AzeroEnv(core.Env):
     """A game of ours as an environment of Pgx.
 
-    Actions and observations are numbered as our game numbers them, which for Go and tic-tac-toe is
-    as Pgx does; states have no auto-reset, as in Pgx. Environments of the same game are equal,
-    because each state holds its own: programs compiled for the states of one fit those of all.
+    Actions and planes have our game's numbers, which for Go and tic-tac-toe are Pgx's; states have
+    no auto-reset, as in Pgx. Environments of the same game are equal, because each state holds its
+    own: programs compiled for the states of one fit those of all.
     """
 
     def __init__(self, game: Game, id: str, name: str) -> None:
@@ -149,9 +149,9 @@ class AzeroEnv(core.Env):
     def step(self, state: Any, action: Array, key: Array | None = None) -> AzeroState:
         """Return the state after an action.
 
-        A finished game stays as it is, with zero rewards; an illegal action ends it and costs the
-        player who tried it 1. It is what Pgx's own `step` does, without its conditions, of which
-        `vmap` computes both sides.
+        A finished game stays as it is, with zero rewards; an illegal action ends the game, and the
+        player who tried it gets -1. Pgx's own `step` does the same with `lax.cond`, of which `vmap`
+        computes both branches.
         """
         del key
         was_over = state.terminated | state.truncated
@@ -231,8 +231,8 @@ def game(env: Any, max_moves: int | None = None) -> PgxGame:
 
     Args:
       env: an environment, such as `pgx.make("connect_four")`.
-      max_moves: moves after which a game is drawn; None is the most that a game of this
-        environment can have, where that is known, else 512.
+      max_moves: moves after which a game is drawn; None is the length of the longest possible game
+        of this environment, where that is known, else 512.
 
     Raises:
       ValueError: it is not a game of two players without chance and with nothing hidden.

@@ -43,7 +43,7 @@ class PgxGame(IdentityOnly):
     max_moves: int
     env: Any = field(compare=False, repr=False)
     options: str = field(repr=False)
-    """What else tells environments of one name apart, such as Go's komi."""
+    """What else distinguishes environments with the same `id`, such as Go's komi."""
     first_player: int = field(compare=False, repr=False)
     """Pgx's number of the player who moves first."""
     legal_at_first: tuple[bool, ...] = field(compare=False, repr=False)
@@ -131,7 +131,7 @@ class PgxGame(IdentityOnly):
         return bits.num_words(size) if self.dtype == np.bool_ else size
 
     def init(self) -> PyTree:
-        """Return the state before the first move; Pgx's draw of who begins is always the same."""
+        """Return the state before the first move; the same player of Pgx always begins."""
         begin = self.env.init(jax.random.key(0)).replace(observation=None)
         return jax.tree.map(jnp.asarray, begin)  # some environments begin with Python's numbers
 
@@ -174,7 +174,7 @@ class PgxGame(IdentityOnly):
         return jax.lax.bitcast_convert_type(flat.astype(jnp.float32), jnp.uint32)
 
     def observe_frames(self, frames: Array, to_play: Array) -> Array:
-        """Return the planes of frames uint32[1, F]; they are for the side to move already."""
+        """Return the planes of frames uint32[1, F], which are seen by the side to move already."""
         del to_play
         if self.dtype == np.bool_:
             flat = bits.unpack(frames[0], math.prod(self.shape))
@@ -202,6 +202,6 @@ class PgxGame(IdentityOnly):
 
 
 def _options_of(env: Any) -> str:
-    """Return the numbers and words that an environment, and Pgx's game in it, was made with."""
+    """Return the numbers and strings that an environment, and Pgx's game in it, was made with."""
     made_with = vars(env) | vars(getattr(env, "_game", getattr(env, "game", env)))
     return repr({n: v for n, v in sorted(made_with.items()) if isinstance(v, int | float | str)})

@@ -17,8 +17,8 @@ class PgxConfig(GameConfig):
     id: str = "connect_four"
     """Pgx's name of the environment: connect_four, othello, hex ..."""
     max_moves: int | None = None
-    """Moves after which a game is drawn; None is the most that the game can have (connect_four 42,
-    othello 128, hex 122), or 512."""
+    """Moves after which a game is drawn; None is the longest that the game can last (connect_four
+    42, othello 128, hex 122), or 512 where that is not known."""
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of the class of the rules."""

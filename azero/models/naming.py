@@ -1,5 +1,5 @@
-"""Which of our networks a player's name means. This needs no JAX, so that engines answer before it
-is loaded."""
+"""Which of our networks a player's name means. Nothing here needs JAX, so that engines answer
+before it is loaded."""
 
 import contextlib
 from pathlib import Path
@@ -15,8 +15,7 @@ NETWORKS = ("checkpoint", "model", "random-net", "leela")
 KINDS = (*NETWORKS, "onnx", "random")
 """Prefixes of the names of our players with one network, or none."""
 _SUFFIXES = {".onnx": "onnx", ".gz": "leela", ".txt": "leela"}
-"""Kinds of the files of networks."""
-
+"""Kinds of networks by the suffixes of their files."""
 
 PROTOCOL_GAMES = {"uci": "chess", "usi": "shogi"}
 """Games by the protocol of their programs."""
@@ -36,15 +35,15 @@ class NetworkName(NamedTuple):
 def parse_network_name(text: str) -> NetworkName | None:
     """Return what a name means: "KIND:NAME?OPTIONS", or without its kind a network that ships, the
     directory of a run or of an exported network, its file, or a file of Leela Zero or ONNX. None if
-    it is nothing of these.
+    it is none of these.
 
-    A directory with the name of a network that ships is given as "./NAME". In these names - is as
-    _ ("animal_shogi"), as in those of games and experiments.
+    A directory with the name of a network that ships is given as "./NAME". Names of networks, as of
+    games and experiments, may be written with _ or with - ("animal_shogi").
     """
     kind, _, rest = text.partition(":")
     name, _, query = rest.partition("?")
     if kind in KINDS:
-        return NetworkName(kind, _in_one_form(kind, name), query) if name else None
+        return NetworkName(kind, _canonical_name(kind, name), query) if name else None
     name, _, query = text.partition("?")
     path, shipped = Path(name), name.replace("_", "-")
     if shipped in list_names() and (name == shipped or not path.exists()):
@@ -56,7 +55,7 @@ def parse_network_name(text: str) -> NetworkName | None:
     return NetworkName("checkpoint", name, query) if name and path.is_dir() else None
 
 
-def _in_one_form(kind: str, name: str) -> str:
+def _canonical_name(kind: str, name: str) -> str:
     """Return the name of a network that ships with -, and that of an experiment with _."""
     known = name.replace("-", "_")
     is_experiment = known in NAMES and (known == name or not Path(name).exists())
@@ -66,8 +65,8 @@ def _in_one_form(kind: str, name: str) -> str:
 
 
 def read_options(query: str, text: str) -> list[tuple[str, str]]:
-    """Return the options of the player's name `text`, what follows its question mark, in order. A +
-    is not a blank, as in forms of the web, but a +, as in the path "runs/a+b".
+    """Return the options of the player's name `text`, which follow its question mark, in order. A +
+    is a +, as in the path "runs/a+b", and not a blank, as it is in forms of the web.
 
     Raises:
       ValueError: one is given twice.
@@ -81,9 +80,9 @@ def read_options(query: str, text: str) -> list[tuple[str, str]]:
 
 
 def normalise_name(text: str) -> str:
-    """Return a network's name in the one form that all its spellings have: a network that ships
-    without its kind, any other with it, and the options in alphabetical order. Other names, such
-    as those of programs and of directories that are gone, are returned as they are."""
+    """Return the canonical form of a network's name, the same for all its spellings: a network that
+    ships without its kind, any other with it, and the options in alphabetical order. Other names,
+    such as those of programs and of directories that are gone, are returned as they are."""
     named = parse_network_name(text)
     if named is None:
         return text
@@ -94,7 +93,7 @@ def normalise_name(text: str) -> str:
 
 
 def describe_unknown(name: str) -> str:
-    """Return why `name`, without a kind, is no network (`parse_network_name`)."""
+    """Return why `name`, without a kind, is not a network (`parse_network_name`)."""
     if Path(name).is_file():
         return f"{name!r} is a file, but not that of a network"
     return (
@@ -103,7 +102,11 @@ def describe_unknown(name: str) -> str:
 
 
 def check_directory(workdir: Path) -> None:
-    """Raise ValueError if there is no directory `workdir` of a run or an exported network."""
+    """Check that there is a directory `workdir`, of a run or an exported network.
+
+    Raises:
+      ValueError: there is none; the network that ships under this name is named, if there is one.
+    """
     if workdir.is_dir():
         return
     if workdir.exists():
@@ -135,12 +138,12 @@ def read_visits(text: str) -> int | None:
     number, which reading the whole name refuses)."""
     named = parse_network_name(text)
     value = "" if named is None else dict(parse_qsl(named.query)).get("visits", "")
-    return int(value) if value.isdigit() else None
+    return int(value) if value.isdecimal() else None
 
 
 def is_network(text: str) -> bool:
-    """Whether a player's name is that of a single network, which may be gone by now; the names of
-    all other players begin with their kind."""
+    """Return whether a player's name is that of a single network, which may be gone by now; the
+    names of all other players begin with their kind."""
     return text.partition(":")[0] in NETWORKS or ":" not in text
 
 

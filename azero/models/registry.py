@@ -20,7 +20,7 @@ from azero.data.run_files import EXPORTED, exported_settings
 from azero.settings import Config
 
 NETWORKS = Path(__file__).parent / "networks"
-"""Where they are, in a checkout as in an installed package."""
+"""Where they are, in a checkout and in an installed package."""
 CARD = "card.json"
 MOST_BYTES = 15_000_000
 """All networks together: they are in every wheel."""
@@ -92,7 +92,8 @@ class ShippedNetwork:
 
 
 def list_names(root: Path = NETWORKS) -> list[str]:
-    """Return the names of the networks, numbers in them in order (go5 before go19)."""
+    """Return the names of the networks in alphabetical order, numbers by their size (go5 before
+    go19)."""
 
     def key(name: str) -> list[tuple[int, str]]:
         parts = re.findall(r"\d+|\D+", name)
@@ -102,19 +103,21 @@ def list_names(root: Path = NETWORKS) -> list[str]:
 
 
 def find_network(name: str, root: Path = NETWORKS) -> Path:
-    """Return the directory of the network `name`, in which _ is as -.
+    """Return the directory of the network `name`, which may have _ for -.
 
     Raises:
       ValueError: none of that name ships; those that do are listed.
     """
     known = name.replace("_", "-")
     if known not in (names := list_names(root)):
-        raise ValueError(f"no network {name!r} ships with azero; there are {', '.join(names)}")
+        raise ValueError(
+            f"no network {name!r} ships with azero; those that ship are {', '.join(names)}"
+        )
     return root / known
 
 
 def read_network(name: str, root: Path = NETWORKS) -> ShippedNetwork:
-    """Return what there is to say about the network `name`; its arrays are not read.
+    """Return the card, settings and sizes of the network `name`; its arrays are not read.
 
     Raises:
       ValueError: none of that name ships, or its files are damaged or do not belong together.
@@ -125,14 +128,14 @@ def read_network(name: str, root: Path = NETWORKS) -> ShippedNetwork:
     iteration, config = exported_settings(path, header["facts"])
     card = _read_card(directory / CARD)
     if card.sha256 != digest:
-        raise ValueError(f"{directory / CARD} is the card of another network than {path}")
+        raise ValueError(f"{directory / CARD} is not the card of {path} but of another network")
     parameters = sum(
         math.prod(entry["shape"])
         for array, entry in header["arrays"].items()
         if array.startswith("params/")
     )
     size = path.stat().st_size
-    return ShippedNetwork(name, directory, iteration, config, parameters, size, card)
+    return ShippedNetwork(directory.name, directory, iteration, config, parameters, size, card)
 
 
 def _read_card(path: Path) -> Card:

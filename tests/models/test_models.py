@@ -83,7 +83,7 @@ def test_cards_are_of_their_network(tmp_path):
             (tmp_path / name / file).write_bytes((NETWORKS / name / file).read_bytes())
     assert read_network("go5", tmp_path).card == read_network("go5").card
     (tmp_path / "go5" / EXPORTED).write_bytes((NETWORKS / "go7" / EXPORTED).read_bytes())
-    with pytest.raises(ValueError, match=r"go5.card\.json is the card of another network"):
+    with pytest.raises(ValueError, match=r"go5.card\.json is not the card of .*go5.*network"):
         read_network("go5", tmp_path)
     (tmp_path / "go7" / CARD).write_text("{}")
     with pytest.raises(ValueError, match="is not the card of a network"):
@@ -111,7 +111,9 @@ def test_one_model_says_everything(capsys):
     assert "GNU Go 3.8 level 10" in capsys.readouterr().out
     show_models(None, as_json=True)
     assert [row["name"] for row in json.loads(capsys.readouterr().out)] == list_names()
-    with pytest.raises(ValueError, match="no network 'go6' ships with azero; there are"):
+    show_models("animal_shogi", as_json=True)
+    assert json.loads(capsys.readouterr().out)["name"] == "animal-shogi"
+    with pytest.raises(ValueError, match="no network 'go6' ships with azero; those that ship are"):
         show_models("go6", as_json=False)
 
 
@@ -139,6 +141,7 @@ def test_a_network_has_several_names(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="has options of a player; here go9 alone is a network"):
         find_directory("go9?iteration=3")
     assert read_visits("go9?visits=40") == 40 and read_visits("go9") is None
+    assert read_visits("go9?visits=²") is None
     assert all(map(is_network, ("go9", "model:go9", "runs/gone"))) and not is_network("gtp:gnugo")
     for file, kind in (("best.txt.gz", "leela"), ("best.txt", "leela"), ("mine.onnx", "onnx")):
         assert parse_network_name(file) is None, "only files that are there have no prefix"
