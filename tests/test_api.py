@@ -305,7 +305,7 @@ def test_positions_come_from_sgf(tmp_path):
     assert one.actions == (40,) and one.side == "Black" and "O" in str(one)
     with pytest.raises(ValueError, match="has 3 moves, not 4"):
         azero.Position.from_sgf(sgf, moves=4)
-    with pytest.raises(ValueError, match="move 2, E5, is on a stone"):
+    with pytest.raises(ValueError, match="move 2, E5, is on an occupied point"):
         azero.Position.from_sgf("(;SZ[9];B[ee];W[ee])")
     with pytest.raises(ValueError, match="no SGF data"):
         azero.Position.from_sgf("(nothing)")

@@ -118,8 +118,8 @@ def test_a_class_variable_is_not_a_key(tmp_path):
         ("[search]\nnum_simulations = 1.5\n", "search.num_simulations is of type int, not 1.5"),
         ("search = 3\n", "search is a table of settings, not 3"),
         ("[game]\nsize = [9, 26]\n", "size 9x26: sides are 1 to 25"),
-        ("[game]\nkomi = 1e9\n", "komi 1e+09: allowed are multiples of 0.5 from -10,000"),
-        ("[game]\nkomi = nan\n", "komi nan: allowed are multiples of 0.5"),
+        ("[game]\nkomi = 1e9\n", "komi is a multiple of 0.5 from -10,000 to 10,000, not 1e+09"),
+        ("[game]\nkomi = nan\n", "komi is a multiple of 0.5 from -10,000 to 10,000, not nan"),
         ("[game]\nsize = 9\n", "game.size is of type [int, ...], not 9"),
         (
             "[learner]\nlearning_rate = 0.1\n",

@@ -21,7 +21,7 @@ from azero.console.terminal import make_console
 from azero.cores import num_cores
 from azero.games.batching import repeat_state
 from azero.games.game import Game
-from azero.games.go.rollouts.playouts import Rollouts, Starts
+from azero.games.go.rollouts.rollouts import Rollouts, Starts
 from azero.games.go.rules import Go
 from azero.networks.rollout import GROUPS, NUM_GROUPS, init_weights
 

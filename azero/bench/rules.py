@@ -25,7 +25,7 @@ from azero.console.terminal import make_console
 from azero.games.batching import repeat_state
 from azero.games.go.encoding import boards_of
 from azero.games.go.replaying import NO_MOVE, broken_rule, replay_moves, start_states
-from azero.games.go.rollouts.playouts import Rollouts, Starts
+from azero.games.go.rollouts.rollouts import Rollouts, Starts
 from azero.games.go.rules import Go
 from azero.games.go.sgf import GameRecord, read_games
 from azero.games.go.state import GoState

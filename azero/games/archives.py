@@ -1,5 +1,5 @@
-"""Texts of recorded games in files: plain, compressed, in archives, and in archives inside of
-archives. Host side only."""
+"""Texts of recorded games in files: plain, compressed, in archives, and in nested archives. Host
+side only."""
 
 import codecs
 import io
@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from azero.games.expanding import Budget, TooLargeError, forwards
+from azero.games.expanding import Budget, TooLargeError, unseekable
 from azero.games.quoting import reason, shorten
 
 ARCHIVES = (".tar.gz", ".tgz", ".zip")
@@ -23,7 +23,7 @@ _OTHER_COMPRESSED = (".bz2", ".xz", ".zst", ".lzma")
 """Suffixes of what may have records in it, but is not read."""
 Split = Callable[[IO[bytes]], Iterator[bytes]]
 """Divides a stream into the texts that are held in memory one at a time."""
-_PIECE = 1 << 20
+_CHUNK = 1 << 20
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _EMPTY = re.compile(rb"(?:%b)?\s*\Z" % codecs.BOM_UTF8)
 """A text with nothing in it, or only a byte order mark and blanks."""
@@ -38,8 +38,8 @@ _UNREADABLE = (
     zlib.error,
     lzma.LZMAError,
 )
-"""Exceptions of reading damaged files, and (RuntimeError) files that are encrypted or compressed by
-an unknown method."""
+"""What reading raises for damaged files, and (RuntimeError) for files that are encrypted or
+compressed by an unknown method."""
 
 
 class RecordError(ValueError):
@@ -51,11 +51,11 @@ class RecordError(ValueError):
 
 
 def find_game(games: Iterable[Any], skipped: list[RecordError], name: str, number: int) -> Any:
-    """Return the game with the given number among the `games` of the file `name`; those that cannot
-    be read, of which `skipped` gets the errors meanwhile, count, too.
+    """Return game `number`, from 1, of the `games` of the file `name`. Games that cannot be read
+    count, too; iterating over `games` adds their errors to `skipped`.
 
     Raises:
-      ValueError: there is none, or it cannot be read.
+      ValueError: there is no such game, or it cannot be read.
     """
     if number < 1:
         raise ValueError(f"the first game of a collection is game 1, not {number}")
@@ -87,9 +87,9 @@ def with_compressed(suffixes: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def may_have_records(name: str, suffixes: tuple[str, ...]) -> bool:
-    """Return whether a file has records by its name: it ends with one of `suffixes`
-    (`with_compressed`), or the file is packed in a way that reading it refuses. Files that begin
-    with ._ are none: macOS keeps what it knows of other files there."""
+    """Return whether a file of this name may have records: the name ends with one of `suffixes`
+    (`with_compressed`), or with the suffix of another kind of compression or archive, which reading
+    refuses. Names that begin with ._ do not count: macOS keeps metadata of other files there."""
     if name.rpartition("/")[2].startswith("._"):
         return False
     kind = name.lower()
@@ -136,18 +136,18 @@ def read_texts(path: Path, suffixes: tuple[str, ...], split: Split | None = None
 
 
 def count_in_texts(path: Path, suffixes: tuple[str, ...], word: bytes) -> int:
-    """Return how often a word occurs in the texts of a file, which are read in pieces; 0 if it
+    """Return how often a word occurs in the texts of a file, which are read in chunks; 0 if it
     cannot be read."""
     try:
-        return sum(text.content.count(word) for text in read_texts(path, suffixes, _in_pieces))
+        return sum(text.content.count(word) for text in read_texts(path, suffixes, _in_chunks))
     except (ValueError, MemoryError):
         return 0
 
 
-def _in_pieces(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield a stream in pieces that end with a line, if lines are not too long."""
-    while piece := file.read(_PIECE):
-        yield piece + file.readline(_PIECE)
+def _in_chunks(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield a stream in chunks that end with a line, if lines are not too long."""
+    while chunk := file.read(_CHUNK):
+        yield chunk + file.readline(_CHUNK)
 
 
 class _Reader(NamedTuple):
@@ -170,9 +170,7 @@ class _Reader(NamedTuple):
                     yield Text(name, part, "it is empty" if _EMPTY.match(part) else "")
                 return
             if depth == _DEEPEST:
-                raise ValueError(
-                    f"{name} is an archive inside of {depth} others, which is too deep"
-                )
+                raise ValueError(f"{name} is inside {depth} other archives, too deep; unpack it")
             # Seeking back in a compressed stream would read it again, so a nested archive is held
             # in memory.
             whole = io.BytesIO(budget.read(file, name)) if depth else file
@@ -213,8 +211,8 @@ def _of_zip(file: IO[bytes], budget: Budget) -> Iterator[tuple[str, Callable[[],
 
 
 def _of_tar(file: IO[bytes], budget: Budget) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
-    # As a stream, so that headers and skipped members are counted, too. tarfile keeps a list of the
-    # members, which is not needed.
+    # As a stream, so that headers and skipped members are counted, too. The list of members that
+    # tarfile keeps is not needed.
     is_packed = file.read(2) == b"\x1f\x8b"
     file.seek(0)
     with tarfile.open(fileobj=budget.gunzip(file) if is_packed else file, mode="r|") as archive:
@@ -224,4 +222,4 @@ def _of_tar(file: IO[bytes], budget: Budget) -> Iterator[tuple[str, Callable[[],
             if content is None:
                 budget.member()
             else:
-                yield member.name, partial(forwards, content)
+                yield member.name, partial(unseekable, content)

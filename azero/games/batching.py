@@ -48,7 +48,7 @@ def batch_native(
     native = functools.partial(function, *settings)
 
     @custom_vmap
-    @jax.jit  # keeps the constants of `function` inside: as operands a condition would map them
+    @jax.jit  # keeps constants of `function` inside; as operands, `lax.cond` would batch them
     def call(*arguments: jax.Array) -> PyTree:
         batch = arguments[0].shape[0]
         chunk = _chunk_size(batch)
@@ -80,8 +80,8 @@ def batch_native(
 
 
 def _chunk_size(batch: int) -> int:
-    """Return the size of equal chunks of at most CHUNK positions; `batch` if all such chunks would
-    be small."""
+    """Return the size of equal chunks of at most CHUNK positions; `batch` if they would be smaller
+    than a quarter of that."""
     return next(
         (size for size in range(min(CHUNK, batch), CHUNK // 4, -1) if batch % size == 0), batch
     )

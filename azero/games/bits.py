@@ -1,4 +1,4 @@
-"""Boards as bits.
+"""Sets of points of a board as bits.
 
 Two forms of a set of points on an H x W board (W <= 31):
     words  uint32[K, ...], K = ceil(H*W / 32): point i is bit i % 32 of word i // 32. Small: this is
@@ -142,13 +142,12 @@ def neighbours(rows: Array) -> Array:
     return functools.reduce(jnp.bitwise_or, neighbours_by_side(rows))
 
 
+def is_empty(rows: Array) -> Array:
+    """Return bool[..., B]: there is no point in the set."""
+    return functools.reduce(jnp.bitwise_or, list(rows)) == 0
+
+
 def union(rows: Array) -> Array:
-    """Return the word uint32[..., B] that collects the columns of all rows: zero where the set is
-    empty."""
-    return functools.reduce(jnp.bitwise_or, list(rows))
-
-
-def any_of(rows: Array) -> Array:
     """Return the union uint32[H, B] of P sets uint32[H, P, B]."""
     return functools.reduce(jnp.bitwise_or, [rows[:, index] for index in range(rows.shape[1])])
 
@@ -163,8 +162,8 @@ def flood(seeds: Array, mask: Array) -> Array:
     two shifts. The loop ends after a sweep in which no position of the batch grew, usually the
     third or fourth.
 
-    (`jit` only so that a shape is traced once and not for each of the rules' floods, which took a
-    quarter of the time to trace them; the program is the same.)
+    (`jit` so that a shape is traced once: tracing every flood of the rules again took a quarter of
+    their time to trace. The program is the same.)
     """
     masks = list(mask)
     pairs = [row & (row >> 1) for row in masks]

@@ -1,5 +1,5 @@
-"""Sets of squares along the eight compass directions: what chess and shogi share, whatever words
-hold a set.
+"""Sets of squares along the eight compass directions: what chess and shogi share, however many
+words hold a set.
 
 Words are uint32 arrays of any one shape, of numpy or of JAX: only operators are used, so that the
 same rules serve a compiled batch and a single position on the host.

@@ -18,9 +18,9 @@ def check_contract(game: Game) -> None:
 
     Raises:
       ValueError: the game lacks an attribute or a method, or is not hashable; a method returns
-        something else than `Game` says, both are named; the game is over
-        or the second mover's turn at the start; or its first moves are more than
-        `Game.max_legal_actions`, or not told apart by their names.
+        something other than `Game` says (both are named); at the start the game is over, or the
+        second mover is to move; or the first moves are more than `Game.max_legal_actions`, or two
+        of them have the same name.
     """
     _check_members(game)
     state = _shapes(jax.eval_shape(game.init))
@@ -94,13 +94,13 @@ def _check_moves(game: Game, start: PyTree, moves: list[int]) -> None:
         if not isinstance(name, str) or name.split() != [name]:
             raise ValueError(
                 f"format_action of the game {game.name} returns {name!r:.80} for the action "
-                f"{action}; the name of a move is text without blanks"
+                f"{action}; the name of a move must be text without blanks"
             )
         other = action_of.setdefault(name.lower(), action)
         if other != action:
             raise ValueError(
                 f"format_action of the game {game.name} returns {name!r:.80} for the actions "
-                f"{other} and {action}; names of legal moves differ, capitals aside"
+                f"{other} and {action}; names of legal moves must differ, ignoring case"
             )
 
 
@@ -121,13 +121,13 @@ def check_games(game: Game, to_play: np.ndarray, length: np.ndarray, result: np.
     is_first[np.cumsum(length) - length] = True
     if ((to_play[1:] == to_play[:-1]) & ~is_first[1:]).any():
         raise ValueError(
-            f"a side of the game {game.name} moved twice in a row; in between the other side passes"
+            f"a side of the game {game.name} moved twice in a row; the other must pass in between"
         )
     is_wrong = (result[:, 0] != -result[:, 1]) | ~(np.abs(result[:, 0]) <= 1)
     if is_wrong.any():
         raise ValueError(
             f"rewards of the game {game.name} are {result[is_wrong][0].tolist()} at the end of a "
-            "game; those of the two sides are opposite and in [-1, 1]"
+            "game; those of the two sides must be opposite and in [-1, 1]"
         )
     check_length(game, int(length.max(initial=0)))
 
@@ -141,7 +141,7 @@ def check_length(game: Game, num_moves: int) -> None:
     if num_moves > game.max_moves:
         raise ValueError(
             f"a game of {game.name} has {num_moves} moves; max_moves is {game.max_moves}. Its "
-            "rules do not end it, a position before has no legal move, or the search played an "
+            "rules do not end it, an earlier position has no legal move, or the search played an "
             "illegal one"
         )
 
@@ -151,8 +151,8 @@ def _array(shape: tuple[int, ...], dtype: Any) -> jax.ShapeDtypeStruct:
 
 
 def _shapes(tree: PyTree) -> PyTree:
-    """Return a tree of shapes without what else JAX knows of its leaves. Numbers of 64 bits count
-    as those of 32: with `jax_enable_x64` Python's numbers have them."""
+    """Return the shapes and types of a tree's leaves and nothing else that JAX knows of them. Types
+    of 64 bits count as those of 32: with `jax_enable_x64` Python's numbers have them."""
     return jax.tree.map(
         lambda leaf: _array(leaf.shape, _OF_32_BITS.get(leaf.dtype.name, leaf.dtype)), tree
     )

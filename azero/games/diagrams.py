@@ -1,7 +1,7 @@
 """Boards of pieces in text: the ranks of FEN and SFEN, diagrams, and positions of stones. Host side
 only.
 
-Pieces are given by square, the nearest rank of the first mover first, as letters; a dot or nothing
+Pieces are given as letters, square by square from the first mover's own rank on; a dot or nothing
 is an empty square.
 """
 
@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 def letters_of(
     first: int, kinds: Sequence[int], squares: Iterable[int], letters: Sequence[str]
 ) -> list[str]:
-    """Return what stands on each of `squares`, in small letters where it is not among `first`, the
-    first mover's pieces. `kinds` are the bit planes of the pieces' codes, which are places in
-    `letters`. Sets of squares are integers: bit s is square s."""
+    """Return the letter of the piece on each of `squares`, in lower case unless it is among
+    `first`, the first mover's pieces. `kinds` are the bit planes of the pieces' codes, which are
+    indices of `letters`. Sets of squares are integers: bit s is square s."""
     found = []
     for square in squares:
         letter = letters[sum((plane >> square & 1) << bit for bit, plane in enumerate(kinds))]
@@ -24,7 +24,7 @@ def letters_of(
 
 def sets_of(pieces: Sequence[str], letters: str) -> list[int]:
     """Return the sets of squares, as `letters_of` takes them, of pieces by square: the first
-    mover's, the second mover's, and three bit planes of the codes, which are places in
+    mover's, the second mover's, and three bit planes of the codes, which are indices of
     `letters`."""
     codes = [letters.index(piece.upper()) for piece in pieces]
     wanted = [

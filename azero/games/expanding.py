@@ -5,19 +5,19 @@ import io
 from typing import IO
 
 LARGEST_TEXT = 256 << 20
-"""Bytes of a text, or of an archive inside another, both of which are held in memory; the Fox
-server's games of a year are less in one file."""
+"""Bytes of a text, or of a nested archive, both of which are held in memory; one file with all
+games of the Fox server in a year is smaller."""
 LARGEST_RATIO = 200
-"""Bytes out for a byte in. Collections of games compress to a third to a twentieth; gzip makes up
-to 1,032 of one (zlib's technical details)."""
+"""Bytes out for a byte in. Collections of games compress to between a third and a twentieth; gzip's
+most is 1,032 (zlib's technical details)."""
 FREE_BYTES = 32 << 20
 """Bytes to which any file may expand, whatever its ratio, such as a collection of one game many
 times."""
 MOST_BYTES = 64 << 30
 """Bytes to which one file may expand in all: some hours of reading."""
 MOST_MEMBERS = 1_000_000
-"""Members of one archive, those inside of others included; the largest known collection, GoGoD, has
-125,000 games."""
+"""Members of one archive, those of nested archives included; the largest known collection, GoGoD,
+has 125,000 games."""
 _CHUNK = 1 << 20
 
 
@@ -53,8 +53,8 @@ class Budget:
         self._bytes += count
         if self._bytes > self._most:
             raise TooLargeError(
-                f"{self._name} expands to more than {self._most >> 20:,} MiB (allowed are "
-                f"{LARGEST_RATIO} times its size, and {MOST_BYTES >> 30} GiB); "
+                f"{self._name} expands to more than {self._most >> 20:,} MiB (the limits are "
+                f"{LARGEST_RATIO} times its size and {MOST_BYTES >> 30} GiB); "
                 "expand it yourself if you trust it"
             )
 
@@ -70,8 +70,8 @@ class Budget:
             length += len(chunk)
             if length > LARGEST_TEXT:
                 raise TooLargeError(
-                    f"{name} has more than {LARGEST_TEXT >> 20} MiB, which are held in "
-                    f"memory; divide it"
+                    f"{name} has more than {LARGEST_TEXT >> 20} MiB, the most that is held in "
+                    "memory; divide it"
                 )
             chunks.append(chunk)
         return b"".join(chunks)
@@ -85,13 +85,13 @@ class Budget:
         return io.BufferedReader(_Counted(file, self))
 
 
-def forwards(file: IO[bytes]) -> IO[bytes]:
+def unseekable(file: IO[bytes]) -> IO[bytes]:
     """Return the stream `file` as one that cannot seek; a member of a tar archive that is read as a
     stream fails when it is asked whether it can."""
-    return io.BufferedReader(_Forwards(file))
+    return io.BufferedReader(_Unseekable(file))
 
 
-class _Forwards(io.RawIOBase):
+class _Unseekable(io.RawIOBase):
     """A stream that is only read."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -106,7 +106,7 @@ class _Forwards(io.RawIOBase):
         return len(chunk)
 
 
-class _Counted(_Forwards):
+class _Counted(_Unseekable):
     """A stream whose bytes are counted as they are read."""
 
     def __init__(self, file: IO[bytes], budget: Budget) -> None:

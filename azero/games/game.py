@@ -28,8 +28,8 @@ class Game(Protocol):
     name: str
     num_actions: int
     max_legal_actions: int
-    """The most legal moves that a position can have (218 of 4,672 in chess): the edges for which a
-    node of a search tree has room."""
+    """The most legal moves that a position can have (218 of 4,672 in chess): a node of a search
+    tree has room for as many edges."""
     board_shape: tuple[int, int]
     num_planes: int
     max_moves: int
@@ -41,6 +41,8 @@ class Game(Protocol):
     num_symmetries: int
     """Size of the symmetry group (8 for a square Go board, 4 for a rectangular one, 1 for chess);
     symmetry 0 is the identity."""
+
+    def __hash__(self) -> int: ...
 
     def init(self) -> PyTree:
         """Return the state before the first move."""
@@ -88,8 +90,8 @@ class Game(Protocol):
         """Undo `transform_policy`."""
 
     def format_action(self, state: PyTree, action: int) -> str:
-        """Host side: return the move in the usual notation (D4, pass): without blanks, and like no
-        other legal move, capitals aside."""
+        """Host side: return the move in the usual notation (D4, pass): without blanks, and
+        different from all other legal moves, ignoring case."""
 
     def format_board(self, state: PyTree) -> str:
         """Host side: return the position as a text diagram."""

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azero.config import check_range
 from azero.games.game import Facts
 from azero.games.symmetry import IdentityOnly
 from azero.types import Array, PyTree
@@ -59,8 +60,8 @@ class WithHistory(IdentityOnly, abc.ABC):
           ValueError: an option is out of range, or the start is not a position; it is quoted with
             what is allowed.
         """
-        check_count("max_moves", self.max_moves, self.MOST_MOVES)
-        check_count("history", self.history, NUM_FRAMES)
+        check_range(self, "", "max_moves", 1, self.MOST_MOVES)
+        check_range(self, "", "history", 1, NUM_FRAMES)
         getattr(self.TEXT, f"parse_{self.NOTATION}")(self._start)
 
     @property
@@ -152,16 +153,6 @@ class WithHistory(IdentityOnly, abc.ABC):
 @functools.cache
 def _host_state(game: WithHistory, line: str) -> PyTree:
     return jax.tree.map(lambda leaf: leaf[0], game.from_positions([line]))
-
-
-def check_count(name: str, count: int, most: int) -> None:
-    """Check an option of a game that is a number of moves or positions.
-
-    Raises:
-      ValueError: it is out of range; the number is quoted with what is allowed.
-    """
-    if not 1 <= count <= most:
-        raise ValueError(f"{name} {count}: allowed are 1 to {most}")
 
 
 def with_facts(frame: Array, bits: Array) -> Array:

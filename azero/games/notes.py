@@ -9,7 +9,7 @@ class Note:
 
     comment: str = ""
     variations: tuple[tuple[int, ...], ...] = ()
-    """Other lines instead of this move, as actions; colours alternate from the move's own. CSA has
-    none."""
+    """Lines that begin with another move in place of this one, as actions; colours alternate from
+    the move's own. CSA has none."""
     glyphs: tuple[int, ...] = ()
     """PGN's numeric annotation glyphs (PGN standard, section 10): 2 for a mistake."""

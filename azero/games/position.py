@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import operator
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, SupportsIndex, cast
@@ -52,7 +52,7 @@ class Position:
           TypeError: it is not a game but, say, the name of one.
         """
         _check_game(game)
-        begin, _, _ = _compiled(cast(Hashable, game))
+        begin, _, _ = _compiled(game)
         return cls._of(game, begin(), ())
 
     @classmethod
@@ -76,7 +76,7 @@ class Position:
           game: chess or minichess; None is chess.
 
         Raises:
-          ValueError: it is not a position of the game, what is wrong is named; or a move is not
+          ValueError: it is not a position of the game (what is wrong is named), or a move is not
             legal.
           TypeError: `fen` is not text, or `game` not a game.
         """
@@ -129,9 +129,9 @@ class Position:
 
     @classmethod
     def of_state(cls, game: Game, state: PyTree, actions: tuple[int, ...] = ()) -> Position:
-        """Return the position of `state`, a real game's: after a set-up or with handicap stones;
+        """Return the position of `state`, which is of a real game: set up, or with handicap stones;
         `actions` are the moves that led to it, if any."""
-        _, _, describe = _compiled(cast(Hashable, game))
+        _, _, describe = _compiled(game)
         return cls._of(game, describe(state), actions)
 
     def play(self, move: SupportsIndex | str) -> Position:
@@ -149,11 +149,11 @@ class Position:
                 f"action {action} is not legal after the moves {list(self.actions)} of "
                 f"{self.game.name}"
             )
-        _, advance, _ = _compiled(cast(Hashable, self.game))
+        _, advance, _ = _compiled(self.game)
         return self._of(self.game, advance(self.state, action), (*self.actions, action))
 
     def play_moves(self, moves: str | Iterable[str]) -> Position:
-        """Return the position after several moves, by their names; of a text its words.
+        """Return the position after several moves, by their names; a text is split into words.
 
         Raises:
           ValueError: a move is not legal; it is quoted.
@@ -192,15 +192,15 @@ class Position:
         return f"{board}\nthe game is over: {result}{f' ({self.ending})' if self.ending else ''}"
 
     def action_name(self, action: int) -> str:
-        """Return the move as people write it."""
+        """Return the name of a move, in the usual notation of the game."""
         return self.game.format_action(self.state, action)
 
     def parse_action(self, text: str) -> int:
-        """Return the legal action that is written `text` as `action_name` does (capitals do not
-        matter), in chess also in SAN.
+        """Return the legal action of the name `text`, as `action_name` returns it, ignoring case;
+        in chess also in SAN.
 
         Raises:
-          ValueError: no legal move is written like this; the text is quoted.
+          ValueError: no legal move has this name; the text is quoted.
           TypeError: it is not text.
         """
         if not isinstance(text, str):
@@ -242,7 +242,7 @@ def position_of(text: str, game: Game) -> Position:
     """Return the position of `game` that `text` describes, in FEN or SFEN.
 
     Raises:
-      ValueError: it is not a position of the game, what is wrong is named.
+      ValueError: it is not a position of the game; what is wrong is named.
       TypeError: `game` is not a game.
     """
     _check_game(game)
@@ -264,12 +264,11 @@ def _check_text(position: object) -> None:
 
 @functools.lru_cache(maxsize=8)
 def _compiled(
-    hashable_game: Hashable,
+    game: Game,
 ) -> tuple[Callable[[], Any], Callable[[PyTree, int], Any], Callable[[PyTree], Any]]:
-    """Return `game`'s start, step and look at a state, each returning the state and the facts of a
-    Position: compiled, unless the host can do it."""
-    game = cast(Game, hashable_game)
-
+    """Return three functions of a game, each of which returns a state and the facts of its
+    Position: its start, a state after an action, and a given state. They are compiled, unless the
+    host can do it."""
     if isinstance(game, PlayedOnHost):
         return _on_host(game)
 
@@ -297,7 +296,7 @@ def _compiled(
 def _on_host(
     game: PlayedOnHost,
 ) -> tuple[Callable[[], Any], Callable[[PyTree, int], Any], Callable[[PyTree], Any]]:
-    """Return the same of a game that needs no compiled program."""
+    """Return the functions of `_compiled` for a game that needs no compiled program."""
 
     def describe(state: PyTree) -> tuple[Any, ...]:
         return state, *game.host_facts(state)
@@ -317,10 +316,9 @@ def _read_record(source: str | Path) -> GameRecord:
 
 
 def rules_of_record(record: GameRecord, default: Rules) -> tuple[Rules, str]:
-    """Return the nearest rules of ours to those that a record states, and what to say about them,
-    which is nothing where they are the same; `default`, the rules that the network learned, for a
-    record that states none or unknown ones. White's points for handicap stones are those of
-    `default`."""
+    """Return the rules of ours that are nearest to those that a record states, and a note on what
+    differs, empty where nothing does. A record that states none or unknown ones gets `default`, the
+    rules that the network learned. White's points for handicap stones are those of `default`."""
     stated, note = record.rules.strip(), ""
     if not stated:
         return default, note
@@ -354,7 +352,8 @@ def game_of_record(record: GameRecord) -> Game:
 
 
 def start_of_record(record: GameRecord, game: Go) -> tuple[Position, list[tuple[int, int]], int]:
-    """Return the first position, the moves from there, and how many were handicap stones."""
+    """Return the first position of a record, its moves from there, and how many of Black's first
+    moves were placed as handicap stones instead."""
     black = list(record.black_points)
     moves = list(record.moves)
     skipped = 0
@@ -371,7 +370,7 @@ def start_of_record(record: GameRecord, game: Go) -> tuple[Position, list[tuple[
 
 
 def objection(position: Position, colour: int, action: int, number: int) -> str:
-    """Return why a recorded move cannot be played, as number `number` of its game; "" if it can."""
+    """Return why the recorded move `number` of a game cannot be played; "" if it can."""
     if position.is_over:
         return f"the game is over before move {number}"
     if colour != position.to_play:
@@ -384,6 +383,6 @@ def objection(position: Position, colour: int, action: int, number: int) -> str:
         suicide = "with" if rules.suicide else "without"
         move = f"move {number}, {position.action_name(action)},"
         if rules.board(position.state).reshape(-1)[action]:
-            return f"{move} is on a stone"
+            return f"{move} is on an occupied point"
         return f"{move} is forbidden under {ko} {suicide} suicide"
     return ""

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from azero.games.game import Game
+from azero.games.quoting import reason
 from azero.types import Array, PyTree
 
 _EPD = re.compile(r"(\S+(?: +\S+){3})((?: +\d+){2})?((?: +[A-Za-z]\w*(?: [^;]*)?;)+)")
@@ -51,24 +52,24 @@ def read_positions(game: Game, path: Path) -> tuple[list[str], PyTree]:
 
     Raises:
       ValueError: the game has no such notation, the file cannot be read or holds no position, or a
-        line is wrong or of a finished game; file and line are quoted.
+        line is wrong or of a finished game; the file and the line's number are named.
     """
     if not isinstance(game, ReadsPositions):
         raise ValueError(
-            f"start positions are for chess, minichess, shogi and animal_shogi; "
-            f"{game.name} begins with its own position"
+            f"start positions can be given for chess, minichess, shogi and animal_shogi, not for "
+            f"{game.name}"
         )
     try:
         content = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"cannot read the start positions in {path}: {error}") from error
+        raise ValueError(f"cannot read the start positions in {path}: {reason(error)}") from error
     rows = [
         (number, _without_operations(line.strip()))
         for number, line in enumerate(content.splitlines(), 1)
         if line.strip() and not line.startswith("#")
     ]
     if not rows:
-        raise ValueError(f"{path} holds no start position; one position a line is needed")
+        raise ValueError(f"{path} holds no start position; write one on each line")
     lines = [line for _, line in rows]
     different = {line: index for index, line in enumerate(dict.fromkeys(lines))}
     try:

@@ -28,9 +28,9 @@ class GameConfig(Kind):
 
     name: str
     start_positions: ClassVar[str | None] = None
-    """Games that can start from positions of a file have a setting of this name."""
+    """A setting of games that can start from positions of a file."""
     selfplay_komis: ClassVar[tuple[float, ...]] = ()
-    """Games with a komi have a setting of this name."""
+    """A setting of games with a komi."""
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of the class of the rules."""
@@ -57,8 +57,8 @@ class PiecesConfig(GameConfig):
     """Moves after which the game is drawn; None is the game's own number (chess and shogi: 512, AZ;
     their small relatives: 256)."""
     start_positions: str | None = None  # type: ignore[misc]
-    """File of positions, one a line (FEN, SFEN), one of which is drawn for every game of self-play;
-    None is the game's own beginning."""
+    """File of positions, one a line (FEN, SFEN); every game of self-play starts from one drawn at
+    random. None is the game's own start."""
     history: int | None = None
     """Positions in the planes, 1 to 8; None is 8 (AZ, supplement). Fewer make a small network
     faster."""

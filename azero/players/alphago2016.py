@@ -12,7 +12,7 @@ import numpy as np
 
 from azero.checkpoint import find_checkpoint, load_variables
 from azero.games.game import Game
-from azero.games.go.rollouts.playouts import Rollouts, Starts
+from azero.games.go.rollouts.rollouts import Rollouts, Starts
 from azero.games.go.rules import Go
 from azero.games.settings import GameConfig
 from azero.models.naming import read_options

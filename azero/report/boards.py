@@ -11,7 +11,7 @@ import numpy as np
 
 from azero.console.tables import count_of
 from azero.data.run_files import StoredGame
-from azero.games.go.host import Board, board_of
+from azero.games.go.host import Geometry, geometry_of
 from azero.games.go.setup import star_points
 from azero.games.go.text import column_name, format_vertex
 
@@ -43,14 +43,14 @@ def positions(game: StoredGame) -> list[str]:
         if action in points:
             sides[ply % 2] |= 1 << action
             if game.game == "go":
-                _capture(board_of(game.board), sides, action, ply % 2)
+                _capture(geometry_of(game.board), sides, action, ply % 2)
         first, second = sides
         letters = ("X" if first >> p & 1 else "O" if second >> p & 1 else "." for p in points)
         boards.append("".join(letters))
     return boards
 
 
-def _capture(board: Board, sides: list[int], point: int, mover: int) -> None:
+def _capture(board: Geometry, sides: list[int], point: int, mover: int) -> None:
     """Remove the opponent's chains that the stone at `point` left without a liberty, then its own
     chain if that has none; `sides` are the stones of both."""
     stone = 1 << point

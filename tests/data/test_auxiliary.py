@@ -174,7 +174,7 @@ def test_targets_of_a_go_game_are_those_of_its_last_board(tmp_path: Path, symmet
     batch = unpack(go, samples)
     targets = batch.auxiliary
     assert targets is not None and targets.ownership is not None and targets.margin is not None
-    owners = np.asarray(go.ownership(state)).astype(np.float32)
+    owners = np.asarray(go.owners(state.frames[0])).astype(np.float32)
     for row in range(64):
         sign = 1 if samples.to_play[row] == 0 else -1
         planes = go.transform_planes(jnp.asarray(sign * owners)[..., None], jnp.int32(symmetry))

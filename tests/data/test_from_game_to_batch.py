@@ -71,8 +71,9 @@ class Played(NamedTuple):
 def look(states: Any, actions: jax.Array) -> tuple[jax.Array, ...]:
     """Return planes, owners and sides to move, and the rewards after the moves."""
     after = jax.vmap(GO.step)(states, jnp.maximum(actions, 0))
-    before = (GO.observe, GO.ownership, GO.to_play)
-    return *(jax.vmap(method)(states) for method in before), jax.vmap(GO.rewards)(after)
+    owners = jax.vmap(GO.owners)(states.frames[:, 0])
+    planes, sides = (jax.vmap(method)(states) for method in (GO.observe, GO.to_play))
+    return planes, owners, sides, jax.vmap(GO.rewards)(after)
 
 
 def record(games: list[list[Move]], states: Any, step: Step[np.ndarray]) -> list[Played]:

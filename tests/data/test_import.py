@@ -461,8 +461,7 @@ def test_files_of_one_name_are_told_apart_by_their_directories(tmp_path, monkeyp
         (tmp_path / "games" / name / "1.sgf").write_text(f"{GAME}(;SZ[{size}];B[aa])")
     _, tally = import_to(Path("set"), Path("games"))
     assert tally.unreadable == [
-        f"games/{name}/1.sgf game 2: not readable: bad SZ '{size}': allowed are 1 to 52, or "
-        "COLUMNS:ROWS"
+        f"games/{name}/1.sgf game 2: not readable: SZ is 1 to 52 or COLUMNS:ROWS, not '{size}'"
         for name, size in (("a", 0), ("b", 99))
     ]
 

@@ -160,6 +160,6 @@ def test_the_command(tmp_path, capsys):
     assert "merged; 1 without a date" in capsys.readouterr().out
     (tmp_path / "none.sgf").write_text("(;SZ[0];B[aa])")
     with pytest.raises(
-        ValueError, match=r"no games in .*none\.sgf; not readable: .*none\.sgf: bad SZ '0'"
+        ValueError, match=r"no games in .*none\.sgf; not readable: .*none\.sgf: SZ is .*, not '0'"
     ):
         count_joseki(JosekiRequest((tmp_path / "none.sgf",)))

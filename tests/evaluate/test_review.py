@@ -233,7 +233,7 @@ def test_handicap_stones_and_set_ups_begin_the_game() -> None:
 @pytest.mark.parametrize(
     ("moves", "reason"),
     [
-        ([(0, CENTRE), (1, CENTRE)], "move 2, B2, is on a stone"),
+        ([(0, CENTRE), (1, CENTRE)], "move 2, B2, is on an occupied point"),
         ([(0, EDGE), (1, CORNER), (0, 3), (1, CORNER)], "move 4, A3, is forbidden under"),
         ([(0, CENTRE), (1, EDGE), (1, CORNER)], "move 3 is played out of turn"),
         ([(0, PASS), (1, PASS), (0, EDGE)], "the game is over before move 3"),
@@ -329,7 +329,7 @@ def test_what_cannot_be_reviewed_is_named(
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        (2, r"games\.sgf game 2: bad SZ '0'"),
+        (2, r"games\.sgf game 2: SZ is .*, not '0'"),
         (3, "the network plays tictactoe"),
         (4, "there is no game 4"),
     ],

@@ -312,7 +312,7 @@ def test_a_shorter_history_leaves_out_the_older_positions(run: Run) -> None:
     )
     assert shown.shape[-1] == short.num_planes < run.game.num_planes
     np.testing.assert_array_equal(shown, expected)
-    with pytest.raises(ValueError, match="history 9: allowed are 1 to 8"):
+    with pytest.raises(ValueError, match="history is from 1 to 8, not 9"):
         dataclasses.replace(run.game, history=9)
 
 

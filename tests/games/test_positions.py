@@ -100,8 +100,7 @@ def test_a_file_in_epd(tmp_path: Path) -> None:
         (
             "go",
             "",
-            "start positions are for chess, minichess, shogi and animal_shogi; go begins "
-            "with its own position",
+            "start positions can be given for chess, minichess, shogi and animal_shogi, not for go",
         ),
     ],
 )

@@ -407,7 +407,7 @@ def test_programs_by_name() -> None:
         ({"komi": 0.5}, "^komi is a setting of Go, not chess"),
         ({"entering_king": True}, "entering-king is a setting of shogi, not chess"),
         ({"max_moves": 0}, "game.max-moves is at least 1, not 0"),
-        ({"max_moves": 10**9}, "max_moves 1000000000: allowed are 1 to"),
+        ({"max_moves": 10**9}, "max-moves is from 1 to 100000, not 1000000000"),
         ({"random_plies": 0}, "random-plies is at least 1"),
         (
             {"random_plies": 1, "start_positions": Path("x.txt")},

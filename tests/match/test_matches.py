@@ -509,7 +509,7 @@ def test_two_networks_play_in_rounds_and_go_on(
         ({"opening_moves": 3}, "needs a file of openings"),
         ({"sprt": (5.0, 5.0)}, "must be below the second"),
         ({"size": 26}, "size 26: sides are 1 to 25"),
-        ({"komi": 1e9}, r"komi 1e\+09: allowed are multiples of 0.5 from -10,000 to 10,000"),
+        ({"komi": 1e9}, r"komi is a multiple of 0.5 from -10,000 to 10,000, not 1e\+09"),
         ({"openings": Path("nowhere.txt")}, "cannot read nowhere.txt: No such file or directory"),
     ],
 )

@@ -1,5 +1,5 @@
-"""Packed positions of Go and the 17 input planes of AlphaGo Zero, and more planes for some
-networks."""
+"""Packed positions of Go, and the input planes made from them: AlphaGo Zero's 17, and those of
+White to move (18) and of the komi (19)."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,7 +20,7 @@ _KOMI_SCALE = 0.1
 
 
 def boards_of(frames: np.ndarray, num_points: int) -> np.ndarray:
-    """Host side: return int8[..., N] (1 Black, -1 White) of frames uint32[..., F]
+    """Host side: return the boards int8[..., N] (1 Black, -1 White) of frames uint32[..., F]
     (`Go.pack_frame`)."""
     halves = np.split(frames[..., : 2 * bits.num_words(num_points)], 2, axis=-1)
     black, white = (bits.unpack_host(half, num_points) for half in halves)

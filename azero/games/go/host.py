@@ -20,8 +20,8 @@ _WRAP = 1 << 32
 """Modulus of the sums of codes."""
 
 
-class Board(NamedTuple):
-    """The geometry of a board as sets of points."""
+class Geometry(NamedTuple):
+    """The points of a board, and what is adjacent, as sets of points."""
 
     width: int
     full: int
@@ -61,11 +61,11 @@ class Board(NamedTuple):
 
 
 @functools.lru_cache(maxsize=8)
-def board_of(shape: tuple[int, int]) -> Board:
+def geometry_of(shape: tuple[int, int]) -> Geometry:
     """Return the geometry of a board of `shape`."""
     height, width = shape
     left = sum(1 << row * width for row in range(height))
-    return Board(
+    return Geometry(
         width,
         (1 << height * width) - 1,
         left,
@@ -161,17 +161,13 @@ def _colours(state: GoState) -> tuple[int, int]:
 
 def _sides(state: GoState) -> tuple[int, int, int]:
     """Return the stones of the side to move, those of the other side, and the stones in atari."""
-    black, white = _colours(state)
-    return (
-        (white, black, _set_of(state.atari))
-        if state.to_play
-        else (black, white, _set_of(state.atari))
-    )
+    own, other = reversed(_colours(state)) if state.to_play else _colours(state)
+    return own, other, _set_of(state.atari)
 
 
 def _place(game: GoRules, state: GoState, point: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the newest frame, the stones in atari and the two sums after a stone at `point`."""
-    board, stone = board_of(game.board_shape), 1 << point
+    board, stone = geometry_of(game.board_shape), 1 << point
     own, other, atari = _sides(state)
     own |= stone
     captured = board.flood(board.neighbours(stone) & other & atari, other)
@@ -202,7 +198,7 @@ def _place(game: GoRules, state: GoState, point: int) -> tuple[np.ndarray, np.nd
 
 def _legal_points(game: GoRules, state: GoState) -> np.ndarray:
     """Return bool[N]: where the side to move may place a stone."""
-    board = board_of(game.board_shape)
+    board = geometry_of(game.board_shape)
     own, other, atari = _sides(state)
     empty = board.full & ~(own | other)
     lives = empty & board.neighbours(empty | (own & ~atari) | (other & atari))
@@ -231,7 +227,9 @@ def _past(game: GoRules, state: GoState) -> tuple[np.ndarray, np.ndarray]:
     return past[own, checked] - sums[own, 0], sums[other, 0] - past[other, checked]
 
 
-def _recreating(board: Board, other: int, atari: int, added: np.ndarray, taken: np.ndarray) -> int:
+def _recreating(
+    board: Geometry, other: int, atari: int, added: np.ndarray, taken: np.ndarray
+) -> int:
     """Return the points where a stone, with its captures, recreates a forbidden position."""
     found = 0
     points = (added & 0x3FF).astype(np.int64) - 1
@@ -244,7 +242,7 @@ def _recreating(board: Board, other: int, atari: int, added: np.ndarray, taken: 
     return found
 
 
-def _suicides(board: Board, own: int, points: int, added: np.ndarray, taken: np.ndarray) -> int:
+def _suicides(board: Geometry, own: int, points: int, added: np.ndarray, taken: np.ndarray) -> int:
     """Return those suicidal `points` that recreate no forbidden position; a single stone leaves the
     position unchanged."""
     several = points & board.neighbours(own)
@@ -260,7 +258,7 @@ def _suicides(board: Board, own: int, points: int, added: np.ndarray, taken: np.
 
 def _points(game: GoRules, state: GoState) -> int:
     """Return Black's area less White's."""
-    board = board_of(game.board_shape)
+    board = geometry_of(game.board_shape)
     black, white = _colours(state)
     empty = board.full & ~(black | white)
     reached = [board.flood(board.neighbours(side) & empty, empty) for side in (black, white)]

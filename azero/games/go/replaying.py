@@ -21,8 +21,8 @@ NO_MOVE = -1
 
 
 def start_states(game: Go, records: Sequence[GameRecord], batch: int) -> GoState:
-    """Return the states before the first moves as host arrays [batch, ...], padded with empty
-    boards. Where the planes show the komi it is the record's, or the game's if that is missing.
+    """Return the states before the first moves as NumPy arrays [batch, ...], padded with empty
+    boards. Where the planes show the komi it is the record's, or the game's if the record has none.
 
     Raises:
       ValueError: the set-up stones of a record are impossible.
@@ -32,14 +32,9 @@ def start_states(game: Go, records: Sequence[GameRecord], batch: int) -> GoState
     )
     for column, record in enumerate(records):
         if record.black_points or record.white_points:
-            start = game.setup(record.black_points, record.white_points, record.to_play)
-            jax.tree.map(
-                lambda all_games, one, column=column: all_games.__setitem__(
-                    column, np.asarray(one)
-                ),
-                states,
-                start,
-            )
+            start = game.host_setup(record.black_points, record.white_points, record.to_play)
+            for leaf, value in zip(jax.tree.leaves(states), jax.tree.leaves(start), strict=True):
+                leaf[column] = value
         else:
             states.to_play[column] = record.to_play
         if states.komi is not None and record.komi is not None:
@@ -51,7 +46,7 @@ def start_states(game: Go, records: Sequence[GameRecord], batch: int) -> GoState
 def replay_moves(
     game: Go, states: GoState, actions: Array, colours: Array
 ) -> tuple[GoState, Array, Array, Array]:
-    """Play moves on `states` [B, ...], each by the given colour, also illegal ones unless their
+    """Play moves on `states` [B, ...], each by the given colour, even illegal ones unless their
     point is occupied.
 
     Args:

@@ -142,8 +142,9 @@ def read_rules(given: str | dict[str, Any], current: Rules) -> RequestedRules:
     else:
         try:
             fields = json.loads(given) if isinstance(given, str) else given
-        except RecursionError:
-            raise ValueError("rules are one JSON object, without deep nesting") from None
+        except (ValueError, RecursionError) as error:
+            quoted = str(given).strip()[:80]
+            raise ValueError(f"rules {quoted} are not a JSON object: {error}") from None
     missing = []
     for name, value in fields.items():
         field, text = _FIELDS.get(name, name), str(value).strip().upper()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azero.config import check_range
 from azero.games import bits
 from azero.games.game import Facts, Scored
 from azero.games.go import encoding, host, text
@@ -74,31 +75,24 @@ class Go(GoRules, WithSymmetries):
         """
         sides = size if isinstance(size, tuple | list) else (size, size)
         if len(sides) != 2 or not all(isinstance(side, int | np.integer) for side in sides):
-            raise ValueError(f"size {size!r}: allowed are a number and a pair (rows, columns)")
+            raise ValueError(f"size is a number or a pair (rows, columns), not {size!r}")
         height, width = map(int, sides)
         if not (
             1 <= height <= MAX_SIDE and 1 <= width <= MAX_SIDE and height * width <= MAX_POINTS
         ):
             raise ValueError(f"size {size}: sides are 1 to {MAX_SIDE}")
         check_komi(komi)
-        if superko not in typing.get_args(Superko):
-            raise ValueError(
-                f"superko {superko!r}: allowed are {', '.join(typing.get_args(Superko))}"
-            )
-        if max_moves is not None and not 1 <= max_moves <= MOST_MOVES:
-            raise ValueError(f"max_moves {max_moves}: allowed are 1 to {MOST_MOVES}")
-        if num_planes not in (
-            known := (
-                encoding.NUM_PLANES,
-                encoding.NUM_TWO_COLOUR_PLANES,
-                encoding.NUM_KOMI_PLANES,
-                *features2016.PLANE_COUNTS,
-                *patterns.NUM_PLANES,
-            )
-        ):
-            raise ValueError(f"num_planes {num_planes}: allowed are {', '.join(map(str, known))}")
+        _check_is_one_of("superko", superko, typing.get_args(Superko))
+        plane_counts = (
+            encoding.NUM_PLANES,
+            encoding.NUM_TWO_COLOUR_PLANES,
+            encoding.NUM_KOMI_PLANES,
+            *features2016.PLANE_COUNTS,
+            *patterns.PLANE_COUNTS,
+        )
+        _check_is_one_of("num_planes", num_planes, plane_counts)
         if not 0.0 <= margin_weight < 1.0:
-            raise ValueError(f"margin_weight {margin_weight}: at least 0 and less than 1")
+            raise ValueError(f"margin_weight is at least 0 and less than 1, not {margin_weight}")
         for field, value in {
             "board_shape": (height, width),
             "komi": float(komi),
@@ -109,6 +103,7 @@ class Go(GoRules, WithSymmetries):
             "margin_weight": float(margin_weight),
         }.items():
             object.__setattr__(self, field, value)
+        check_range(self, "", "max_moves", 1, MOST_MOVES)
 
     @property
     def max_legal_actions(self) -> int:
@@ -295,13 +290,9 @@ class Go(GoRules, WithSymmetries):
         points = [jnp.bitwise_count(area).sum(dtype=jnp.int32) for area in (black, white)]
         return (points[0] - points[1]).astype(jnp.float32)
 
-    def ownership(self, state: GoState) -> Array:
-        """Return int8[H, W]: 1 for Black's area, -1 for White's, 0 for neither's (Tromp-Taylor:
-        dead stones count as alive)."""
-        return self.owners(state.frames[0])
-
     def owners(self, frame: Array) -> Array:
-        """Return `ownership` of the position of a frame uint32[F]."""
+        """Return int8[H, W] of the position of a frame uint32[F]: 1 for Black's area, -1 for
+        White's, 0 for neither's (Tromp-Taylor: dead stones count as alive)."""
         areas = self._areas(frame[: 2 * bits.num_words(self.num_points)], jnp.ones((), bool))
         black, white = (bits.unpack(area, self.num_points) for area in areas)
         return (black.astype(jnp.int8) - white.astype(jnp.int8)).reshape(self.board_shape)
@@ -353,7 +344,7 @@ class Go(GoRules, WithSymmetries):
         return self._planes(frames, to_play, None)
 
     def _planes(self, frames: Array, to_play: Array, komi: Array | None) -> Array:
-        if self.num_planes in patterns.NUM_PLANES:
+        if self.num_planes in patterns.PLANE_COUNTS:
             return patterns.planes_from_frames(
                 frames, jnp.asarray(to_play), self.board_shape, self.num_planes
             )
@@ -405,3 +396,8 @@ class Go(GoRules, WithSymmetries):
     def format_board(self, state: GoState) -> str:
         """Return the diagram with coordinates, X for Black and O for White."""
         return text.format_diagram(self.board(state))
+
+
+def _check_is_one_of(name: str, value: object, allowed: Collection[object]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name} is one of {', '.join(map(str, allowed))}, not {value!r}")

@@ -22,7 +22,7 @@ def check_komi(komi: float) -> None:
     """
     check(
         abs(komi) <= LARGEST_KOMI and not (2 * komi) % 1,
-        f"komi {komi:g}: allowed are multiples of 0.5 from -{LARGEST_KOMI:,} to {LARGEST_KOMI:,}",
+        f"komi is a multiple of 0.5 from -{LARGEST_KOMI:,} to {LARGEST_KOMI:,}, not {komi:g}",
     )
 
 
@@ -110,8 +110,8 @@ class GoConfig(GameConfig):
         sizes = {size for _, size, _ in self.selfplay_sizes}
         check(
             self.size not in {(size,) for size in sizes} and sizes <= set(range(2, 20)),
-            f"the boards of game.selfplay-sizes are others than game.size, of 2 to 19 points a "
-            f"side, not {sorted(sizes)}",
+            f"the boards of game.selfplay-sizes have 2 to 19 points a side, and none is game.size; "
+            f"they are {sorted(sizes)}",
         )
         for first, _, share in self.selfplay_sizes:
             check(first >= 0, f"game.selfplay-sizes begin at iteration 0 or later, not at {first}")

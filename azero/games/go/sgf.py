@@ -235,7 +235,7 @@ def _parse_game(text: str, name: str) -> GameRecord:
     handicap = _parse_handicap(stated := _text(root, "HA"))
     if not black and (not moves or moves[0][0] == 1):
         if handicap is None and moves:
-            raise ValueError(f"HA[{stated}] is no number of stones, and none are on the board")
+            raise ValueError(f"HA[{stated}] is not a number of stones, and none are on the board")
         if handicap is not None and handicap >= 2:
             black = tuple(setup.handicap_points(handicap, shape))
     if to_play is None:
@@ -289,7 +289,7 @@ def _parse_size(root: Node) -> tuple[int, int]:
     text = root.get("SZ", ["19"])[0].strip()
     sides = [int(side) if side.strip().isdecimal() else 0 for side in text.split(":")]
     if len(sides) > 2 or not all(1 <= side <= len(LETTERS) for side in sides):
-        raise ValueError(f"bad SZ {text!r}: allowed are 1 to {len(LETTERS)}, or COLUMNS:ROWS")
+        raise ValueError(f"SZ is 1 to {len(LETTERS)} or COLUMNS:ROWS, not {text!r}")
     return sides[-1], sides[0]
 
 
@@ -315,7 +315,7 @@ def _parse_setup(
                         f"{MOST_SET_UP_POINTS:,} points before the first move"
                     )
                 board.update(dict.fromkeys(points, name))
-        if (turn := _text(node, "PL").strip().upper()[:1]) in ("B", "W", "1", "2") and turn:
+        if (turn := _text(node, "PL").strip().upper()[:1]) in ("B", "W", "1", "2"):
             to_play = int(turn in ("W", "2"))
     black, white = (
         tuple(sorted(point for point, name in board.items() if name == wanted))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from azero.games.archives import without_utf16
 
 LETTERS = string.ascii_lowercase + string.ascii_uppercase
-"""Coordinates from the top left, column first; the format has no more than 52."""
+"""Coordinates from the top left, column first; the format has 52."""
 VALUE = r"\[(?:[^\]\\]++|\\.)*+\]"
 _START = re.compile(r"\(\s*;")
 _ROOT = re.compile(r"\(\s*+;\s*+(?:GM|FF|SZ|CA|AP)\s*+\[[^\]\\]{0,200}+\]")
@@ -38,8 +38,8 @@ _WIDER = {"big5": "cp950", "shift_jis": "cp932", "euc_kr": "cp949", "gb2312": "g
 """The character sets of Windows that programs write under the names of smaller ones: 碁 is not in
 Big5, ① not in Shift_JIS."""
 _UTF8_PER_WRONG = 5
-"""Of so many characters beyond ASCII one may be wrong in UTF-8; words in other character sets have
-more, of 600,000 drawn at random all but 4 that are not valid UTF-8."""
+"""One in so many characters beyond ASCII may be invalid in a text in UTF-8. Words in other
+character sets have more: all but 4 of 600,000 drawn at random that are not valid UTF-8."""
 _GAME_LINE = re.compile(rb"\r?\n(?=\(\s*;)")
 
 Node = dict[str, list[str]]
@@ -178,13 +178,13 @@ def main_line(game: str) -> list[Node]:
 
 
 def _upper(name: str) -> str:
-    """Drop the small letters that versions before FF[4] allowed: AddBlack is AB.
+    """Drop the lower-case letters that versions before FF[4] allowed: AddBlack is AB.
 
     Raises:
-      ValueError: there are only small letters.
+      ValueError: there are only lower-case letters.
     """
     if name.islower():
-        raise ValueError(f"property {name[:20]} has no capital letters")
+        raise ValueError(f"property {name[:20]} has no upper-case letters")
     return "".join(letter for letter in name if letter.isupper())
 
 

@@ -142,8 +142,8 @@ def place_rows(
     seeds = jnp.stack([stone, *(side & other for side in bits.neighbours_by_side(stone))], axis=1)
     chains = bits.flood(seeds, jnp.stack([own, other, other, other, other], axis=1))
     own_chain, other_chains = chains[:, 0], chains[:, 1:]
-    is_captured = bits.union(seeds[:, 1:] & atari[:, None]) != 0
-    captured = bits.any_of(bits.where(is_captured[None], other_chains))
+    is_captured = ~bits.is_empty(seeds[:, 1:] & atari[:, None])
+    captured = bits.union(bits.where(is_captured[None], other_chains))
     other = other & ~captured
 
     liberties = bits.neighbours(chains) & (board & ~(own | other))[:, None]
@@ -155,7 +155,7 @@ def place_rows(
         None,
     )
     if suicide:
-        is_dead = bits.union(liberties[:, 0]) == 0
+        is_dead = bits.is_empty(liberties[:, 0])
         removed = bits.where(is_dead[None], own_chain)
         freed_seeds = jnp.where(
             is_dead[None], other & atari & bits.neighbours(removed), freed_seeds
@@ -166,11 +166,11 @@ def place_rows(
         other_chains = bits.where(~is_dead[None, None], other_chains)
         own = own & ~removed
     freed = bits.flood(freed_seeds, freed_mask)
-    atari = atari & ~(own_chain | bits.any_of(other_chains) | freed)
+    atari = atari & ~(own_chain | bits.union(other_chains) | freed)
     atari = (
         atari
         | bits.where(own_in_atari[None], own_chain)
-        | bits.any_of(bits.where(others_in_atari[None], other_chains))
+        | bits.union(bits.where(others_in_atari[None], other_chains))
     )
     return PlacedRows(own, other, atari, captured, removed)
 
@@ -291,7 +291,7 @@ def _recreating_at_once(
     seeds = bits.neighbours(stone) & (other & atari)[:, None]
     captured = bits.flood(seeds, jnp.broadcast_to(other[:, None], stone.shape))
     is_repeat = sum_codes(captured, stones.shape) == taken.T
-    return bits.any_of(bits.where(is_repeat[None], stone))
+    return bits.union(bits.where(is_repeat[None], stone))
 
 
 def _recreating_one_by_one(

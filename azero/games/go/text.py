@@ -17,7 +17,11 @@ def column_name(column: int) -> str:
 
 def format_vertex(action: int, shape: tuple[int, int]) -> str:
     """Return the vertex of an action: a column letter and the row counted from the bottom, or
-    "pass"."""
+    "pass".
+
+    Raises:
+      ValueError: there is no such action on this board; it is quoted with what is allowed.
+    """
     height, width = shape
     if not 0 <= action <= height * width:
         raise ValueError(
@@ -66,7 +70,7 @@ def format_diagram(board: np.ndarray, mark: int | None = None) -> str:
     at point `mark`, the last move, is in brackets."""
     height, width = board.shape
     names = [column_name(column) for column in range(width)]
-    lines = ["   " + " ".join(f"{name:>1}" for name in names)]
+    lines = ["   " + " ".join(names)]
     for row in range(height):
         cells = ["X" if value > 0 else "O" if value < 0 else "." for value in board[row]]
         text = " " + " ".join(cells) + " "

@@ -12,9 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from azero.config import check_range
 from azero.games.batching import batch_native
 from azero.games.compass import spread
-from azero.games.history import NUM_FRAMES, Encoding, WithHistory, check_count, with_facts
+from azero.games.history import NUM_FRAMES, Encoding, WithHistory, with_facts
 from azero.games.shogi import encoding, entering, legal, moves, position, sfen, text
 from azero.games.shogi.squares import ShogiSquares, ranks
 from azero.types import Array
@@ -125,7 +126,7 @@ class Shogi(WithHistory):
 
     def __post_init__(self) -> None:
         """Check the options; see `WithHistory`."""
-        check_count("repetition_moves", self.repetition_moves, MOST_MOVES)
+        check_range(self, "", "repetition_moves", 1, MOST_MOVES)
         super().__post_init__()
 
     @property

@@ -17,7 +17,7 @@ from azero.console.progress import Progress
 from azero.data.records.dataset import Dataset
 from azero.evaluate.accuracy import Mean, clustered_mean, predict_positions
 from azero.games.game import Game
-from azero.games.go.rollouts.playouts import Rollouts, Starts
+from azero.games.go.rollouts.rollouts import Rollouts, Starts
 from azero.games.go.rules import Go
 from azero.match.compiled import replay
 from azero.match.games import MatchSummary

@@ -429,7 +429,7 @@ def test_handicap_and_komi_are_as_asked_for(server) -> None:
         answer.status_code == 400 and "no fixed handicap on a 5x5 board" in answer.json()["error"]
     )
     answer = httpx.post(f"{server.url}/api/games", json={"network": "0", "komi": 0.3})
-    assert answer.json()["error"].startswith("komi 0.3: allowed are multiples of 0.5")
+    assert answer.json()["error"].endswith("is a multiple of 0.5 from -10,000 to 10,000, not 0.3")
     answer = httpx.post(f"{server.url}/api/games", json={"network": "0", "columns": 9})
     assert answer.json() == {"error": "random go5 plays on 5x5 only"}
     answer = httpx.post(f"{server.url}/api/games", json={"network": "0", "size": 5})

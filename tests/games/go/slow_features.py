@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from azero.games.go.alphago2016.ladders import FRAME_LIMIT, NODE_LIMIT
+from azero.games.go.alphago2016.ladders import NODE_LIMIT, STACK_LIMIT
 from azero.games.go.encoding import boards_of
 from azero.games.go.setup import chains
 
@@ -95,10 +95,10 @@ class Ladder:
         except Budget:
             return undecided
 
-    def hunt(self, board, move, frames):
+    def hunt(self, board, move, stack_size):
         """Play the hunter's move; return whether the prey is caught."""
         board, captured, chain, liberties = play(board, move, -self.colour)
-        if frames >= FRAME_LIMIT:
+        if stack_size >= STACK_LIMIT:
             raise Budget
         prey, last = chain_of(board, self.prey)
         answers = set(last)
@@ -108,26 +108,26 @@ class Ladder:
                     _, breath = chain_of(board, other)
                     answers |= breath if len(breath) == 1 else set()
         answers = self.allowed(board, answers, self.colour, captured, chain, liberties)
-        return self.all_fail(self.run, board, answers, frames)
+        return self.all_fail(self.run, board, answers, stack_size)
 
-    def run(self, board, move, frames):
+    def run(self, board, move, stack_size):
         """Play the prey's move; return whether it escapes."""
         board, captured, chain, liberties = play(board, move, self.colour)
         _, breath = chain_of(board, self.prey)
-        if frames >= FRAME_LIMIT:
+        if stack_size >= STACK_LIMIT:
             raise Budget
         if len(breath) != 2:
             return len(breath) > 2
         moves = self.allowed(board, breath, -self.colour, captured, chain, liberties)
-        return self.all_fail(self.hunt, board, moves, frames)
+        return self.all_fail(self.hunt, board, moves, stack_size)
 
-    def all_fail(self, read, board, moves, frames):
+    def all_fail(self, read, board, moves, stack_size):
         # A loop, because Python 3.12 allows only 1,500 calls through its own any().
         for index, move in enumerate(moves):
             self.nodes += 1
             if self.nodes >= NODE_LIMIT:
                 raise Budget
-            if read(board, move, frames + (index < len(moves) - 1)):
+            if read(board, move, stack_size + (index < len(moves) - 1)):
                 return False
         return True
 

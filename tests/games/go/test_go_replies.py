@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from azero.games.go.rollouts.playouts import Rollouts, Starts
 from azero.games.go.rollouts.replies import learn_replies, no_replies
+from azero.games.go.rollouts.rollouts import Rollouts, Starts
 from azero.networks.rollout import GROUPS, init_weights
 
 BATCH = 6

@@ -16,7 +16,7 @@ from azero.bench.rules import check_rollouts, compare_rollouts, random_games
 from azero.games.go.alphago2016.patterns import AROUND
 from azero.games.go.rollouts.board import BOARD, clear, place, set_up
 from azero.games.go.rollouts.compiled import raise_weights, refresh, restore_weights
-from azero.games.go.rollouts.playouts import Rollouts, Starts, odds_of
+from azero.games.go.rollouts.rollouts import Rollouts, Starts, odds_of
 from azero.games.go.rules import Go
 from azero.games.go.sensible import sensible_moves
 from azero.games.go.sgf import read_games

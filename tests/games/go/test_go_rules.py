@@ -192,7 +192,7 @@ def test_area_score(name: str) -> None:
     board, score = SCORES[name]
     game, state = position(board, komi=0.0)
     assert float(_scoring(game)[0](state)) == score
-    owners = np.asarray(_scoring(game)[1](state), np.int32)
+    owners = np.asarray(_scoring(game)[1](state.frames[0]), np.int32)
     assert owners.sum() == score
     stones = game.board(state)
     assert (owners[stones != 0] == stones[stones != 0]).all()
@@ -200,7 +200,7 @@ def test_area_score(name: str) -> None:
 
 @functools.cache
 def _scoring(game: Go) -> tuple[Any, Any]:
-    return jax.jit(game.score), jax.jit(game.ownership)
+    return jax.jit(game.score), jax.jit(game.owners)
 
 
 def test_results_and_draws() -> None:
@@ -279,16 +279,19 @@ def test_fixed_handicap_on_small_boards() -> None:
 BAD_OPTIONS = [
     ({"size": 0}, "sides are 1 to 31"),
     ({"size": (3, 32)}, "sides are 1 to 31"),
-    ({"size": (9,)}, r"size \(9,\): allowed are a number and a pair \(rows, columns\)"),
-    ({"size": "9"}, "size '9': allowed are a number and a pair"),
-    ({"size": 9.0}, "size 9.0: allowed are a number and a pair"),
-    ({"komi": 0.25}, "komi 0.25: allowed are multiples of 0.5"),
-    ({"komi": 2e9, "num_planes": 19}, r"komi 2e\+09: allowed are multiples of 0.5 from -10,000"),
-    ({"komi": float("nan")}, "komi nan: allowed are multiples of 0.5"),
-    ({"superko": "sometimes"}, "'sometimes': allowed are positional, situational, simple"),
-    ({"max_moves": 0}, "max_moves 0: allowed are 1 to 100000"),
-    ({"max_moves": 2**31 - 1}, "max_moves 2147483647: allowed are 1 to 100000"),
-    ({"margin_weight": 1.0}, "margin_weight 1.0: at least 0 and less than 1"),
+    ({"size": (9,)}, r"size is a number or a pair \(rows, columns\), not \(9,\)"),
+    ({"size": "9"}, r"size is a number or a pair \(rows, columns\), not '9'"),
+    ({"size": 9.0}, r"size is a number or a pair \(rows, columns\), not 9.0"),
+    ({"komi": 0.25}, "komi is a multiple of 0.5 from -10,000 to 10,000, not 0.25"),
+    ({"komi": 2e9, "num_planes": 19}, r"komi is a multiple of 0.5 .*, not 2e\+09"),
+    ({"komi": float("nan")}, "komi is a multiple of 0.5 .*, not nan"),
+    (
+        {"superko": "sometimes"},
+        "superko is one of positional, situational, simple, not 'sometimes'",
+    ),
+    ({"max_moves": 0}, "max-moves is from 1 to 100000, not 0"),
+    ({"max_moves": 2**31 - 1}, "max-moves is from 1 to 100000, not 2147483647"),
+    ({"margin_weight": 1.0}, "margin_weight is at least 0 and less than 1, not 1.0"),
 ]
 
 

@@ -2,6 +2,7 @@
 others read in our records."""
 
 import json
+import re
 
 import pytest
 
@@ -50,6 +51,12 @@ def test_names_of_rules_that_are_not_played_say_what_is_missing(given: str) -> N
     with pytest.raises(
         ValueError, match=f"rules {given} are not supported .*; it plays tromp-taylor, chinese"
     ):
+        parse_rules(given, Rules())
+
+
+@pytest.mark.parametrize("given", ["{bad", '{"ko":', '{"ko": "SIMPLE"}}', '{"a":' * 9999])
+def test_rules_that_are_not_json_are_quoted(given: str) -> None:
+    with pytest.raises(ValueError, match=f"rules {re.escape(given[:80])} are not a JSON object: "):
         parse_rules(given, Rules())
 
 

@@ -155,7 +155,7 @@ def test_handicap_stones_as_programs_write_them(text: str, stones: int) -> None:
 
 def test_a_handicap_that_is_no_number_is_an_error_where_its_stones_are_missing() -> None:
     for text in ("two", "-2", "?"):
-        with pytest.raises(ValueError, match=rf"HA\[{re.escape(text)}\] is no number of stones"):
+        with pytest.raises(ValueError, match=rf"HA\[{re.escape(text)}\] is not a number of stones"):
             parse(f"(;SZ[19]HA[{text}];W[cc])")
         for rest in ("AB[dd];W[cc]", ";B[cc]", ""):
             assert parse(f"(;SZ[19]HA[{text}]{rest})").stated_handicap == 0
@@ -220,12 +220,12 @@ def test_results(result: str, rewards: tuple[float, float] | None, margin: float
         (b"(;SZ[5];B[\\\nzz])", r"game: \[\\ zz\] is not a point of a board of 5 rows"),
         (b"(;SZ[5];B[zz])", r"game: \[zz\] is not a point of a board of 5 rows and 5 columns"),
         (b"(;SZ[5];B[aa];AW[bb])", "game: stones are set up in the middle"),
-        (b"(;SZ[x];B[aa])", "game: bad SZ 'x'"),
-        (b"(;SZ[5:];B[aa])", "game: bad SZ"),
+        (b"(;SZ[x];B[aa])", "game: SZ is 1 to 52 or COLUMNS:ROWS, not 'x'"),
+        (b"(;SZ[5:];B[aa])", "game: SZ is"),
         (b"(;SZ[5];B[aa]];W[bb])", "game: '\\];W"),
         (b"(;GM[2];B[aa])", r"GM\[2\] is not Go"),
-        (b"(;gm[1]sz[5];b[aa])", "game: property gm has no capital letters"),
-        (b"(;sz[5];B[aa])", "game: property sz has no capital letters"),
+        (b"(;gm[1]sz[5];b[aa])", "game: property gm has no upper-case letters"),
+        (b"(;sz[5];B[aa])", "game: property sz has no upper-case letters"),
         (b"(;SZ[5]AB[ff];B[aa])", r"\[ff\] is not a point"),
         (b"(;SZ[5]AB[aa:bb:cc];B[aa])", "is not a point to set up"),
     ],

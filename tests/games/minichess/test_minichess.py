@@ -199,5 +199,5 @@ def test_bad_fen(fen: str, reason: str) -> None:
 
 
 def test_bad_options() -> None:
-    with pytest.raises(ValueError, match="max_moves 0: allowed are 1 to"):
+    with pytest.raises(ValueError, match="max-moves is from 1 to 100000, not 0"):
         make("minichess", max_moves=0)

@@ -331,8 +331,8 @@ def test_games_begin_where_the_option_says() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_moves": 0}, "max_moves 0: allowed are 1 to 4096"),
-        ({"repetition_moves": 5000}, "repetition_moves 5000: allowed are 1 to 4096"),
+        ({"max_moves": 0}, "max-moves is from 1 to 4096, not 0"),
+        ({"repetition_moves": 5000}, "repetition-moves is from 1 to 4096, not 5000"),
         ({"sfen": "9/9/9/9/9/9/9/9/9 b - 1"}, "Black has 0 kings, not one"),
     ],
 )

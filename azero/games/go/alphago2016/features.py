@@ -28,20 +28,12 @@ import jax.numpy as jnp
 from azero.games import bits
 from azero.games.batching import batch_native
 from azero.games.go.alphago2016.ladders import Preys, find_ladders
-from azero.games.go.groups import (
-    LEVELS,
-    Chains,
-    find_chains,
-    find_moves,
-    self_atari,
-)
+from azero.games.go.groups import LEVELS, Chains, find_chains, find_moves, self_atari
 from azero.games.go.stones import Stones, colour_rows, legal_rows, sum_codes
 from azero.types import Array
 
 NUM_POLICY_PLANES = 48
 NUM_VALUE_PLANES = 49
-
-
 LADDER_PLANE = 44
 """The first of the two planes of ladders."""
 PLANE_COUNTS = (4, 12, 20, NUM_POLICY_PLANES, NUM_VALUE_PLANES)

@@ -7,7 +7,7 @@ in atari. The prey has escaped when it has three liberties after its own move; i
 has one, or no legal answer that gives it more. Nothing is guessed: both liberties and all answers
 are tried, the first point of the board first. Suicide and retaking a ko at once are illegal; older
 repetitions are not checked. A prey that is not caught within NODE_LIMIT moves of reading, or with
-FRAME_LIMIT moves still to try, counts as escaped: the longest ladder across 19x19 takes about 200
+STACK_LIMIT moves still to try, counts as escaped: the longest ladder across 19x19 takes about 200
 moves of reading and 35 such moves.
 
 Reading is a loop over all ladders of all positions of the batch. Each lane follows one ladder, one
@@ -27,7 +27,7 @@ from azero.types import Array
 
 NODE_LIMIT = 500
 """Moves of reading for one first move (ours)."""
-FRAME_LIMIT = 64
+STACK_LIMIT = 64
 """Moves on one line of reading that leave alternatives to try (ours)."""
 
 CPU_LANES = 16
@@ -60,12 +60,13 @@ class _Lanes(NamedTuple):
     """rows uint32[H, L]: first moves to try after it"""
     num_nodes: Array
     """int32[L]: moves read after the first"""
-    num_frames: Array
-    """int32[L]"""
-    frames: Array
-    """uint32[FRAME_LIMIT, L, 4H]: nodes with moves left to try, the oldest first"""
-    frame_hunts: Array
-    """bool[FRAME_LIMIT, L]: whether these are the hunter's moves"""
+    stack_size: Array
+    """int32[L]: nodes on the stack"""
+    stack: Array
+    """uint32[STACK_LIMIT, L, 4H]: nodes of the line being read with moves left to try, the oldest
+    first"""
+    stack_hunts: Array
+    """bool[STACK_LIMIT, L]: whether these are the hunter's moves"""
     next_job: Array
     """int32[]"""
     works: Array
@@ -159,9 +160,9 @@ def _start(num_lanes: int, batch: int, shape: tuple[int, int]) -> _Lanes:
         first=none,
         todo=none,
         num_nodes=zero,
-        num_frames=zero,
-        frames=jnp.zeros((FRAME_LIMIT, num_lanes, 4 * shape[0]), jnp.uint32),
-        frame_hunts=jnp.zeros((FRAME_LIMIT, num_lanes), bool),
+        stack_size=zero,
+        stack=jnp.zeros((STACK_LIMIT, num_lanes, 4 * shape[0]), jnp.uint32),
+        stack_hunts=jnp.zeros((STACK_LIMIT, num_lanes), bool),
         next_job=jnp.int32(0),
         works=jnp.zeros(2 * batch * (shape[0] * shape[1] + 1), bool),
     )
@@ -222,23 +223,21 @@ def _turn(lanes: _Lanes, queue: _Queue, shape: tuple[int, int], batch: int) -> _
     """Play one move in every lane and process the result."""
     node, is_fresh = lanes.node, lanes.is_fresh
     move = bits.lowest(node.options)
-    is_first = ~is_fresh & (bits.union(lanes.first) == 0)
+    is_first = ~is_fresh & bits.is_empty(lanes.first)
     rest = node.options & ~move
     lanes = lanes._replace(
         first=jnp.where(is_first[None], move, lanes.first),
         todo=jnp.where(is_first[None], rest, lanes.todo),
         num_nodes=jnp.where(is_first | is_fresh, 0, lanes.num_nodes + 1),
-        num_frames=jnp.where(is_first | is_fresh, 0, lanes.num_frames),
+        stack_size=jnp.where(is_first | is_fresh, 0, lanes.stack_size),
     )
-    lanes = _push(
-        lanes, node._replace(options=rest), ~is_first & ~is_fresh & (bits.union(rest) != 0)
-    )
+    lanes = _push(lanes, node._replace(options=rest), ~is_first & ~is_fresh & ~bits.is_empty(rest))
     hunts = jnp.where(is_fresh, lanes.hunts, ~lanes.hunts)
     job = _job(lanes, queue, shape[0] * shape[1])
     _, legal = _root(job, queue, shape)
     node, hunter_wins, prey_wins = _play(node, lanes, move, hunts, legal, shape)
-    has_no_move = bits.union(node.options) == 0
-    is_long = ~is_fresh & ((lanes.num_nodes >= NODE_LIMIT) | (lanes.num_frames >= FRAME_LIMIT))
+    has_no_move = bits.is_empty(node.options)
+    is_long = ~is_fresh & ((lanes.num_nodes >= NODE_LIMIT) | (lanes.stack_size >= STACK_LIMIT))
     prey_wins = ~is_fresh & (is_long | prey_wins | (~hunter_wins & has_no_move & hunts))
     hunter_wins = ~is_fresh & ~prey_wins & (hunter_wins | (has_no_move & ~hunts))
     lanes = lanes._replace(node=node, hunts=hunts, is_fresh=jnp.zeros_like(is_fresh))
@@ -262,8 +261,8 @@ def _play(
     placed = place_rows(own, other, node.atari, move, board)
     is_ko = (
         bits.counts_one(placed.captured)
-        & (bits.union(bits.neighbours(move) & own) == 0)
-        & (bits.union(move & placed.atari) != 0)
+        & bits.is_empty(bits.neighbours(move) & own)
+        & ~bits.is_empty(move & placed.atari)
     )
     prey_side, hunter_side = (
         jnp.where(by_hunter, placed.other, placed.own),
@@ -294,11 +293,11 @@ def _play(
 def _push(lanes: _Lanes, node: _Node, is_pushed: Array) -> _Lanes:
     """Push the node of the lanes that have more moves to try there."""
     lane = jnp.arange(is_pushed.shape[0], dtype=jnp.int32)
-    place = jnp.where(is_pushed, lanes.num_frames, FRAME_LIMIT)
+    place = jnp.where(is_pushed, lanes.stack_size, STACK_LIMIT)
     return lanes._replace(
-        frames=lanes.frames.at[place, lane].set(jnp.concatenate(node).T, mode="drop"),
-        frame_hunts=lanes.frame_hunts.at[place, lane].set(lanes.hunts, mode="drop"),
-        num_frames=lanes.num_frames + is_pushed.astype(jnp.int32),
+        stack=lanes.stack.at[place, lane].set(jnp.concatenate(node).T, mode="drop"),
+        stack_hunts=lanes.stack_hunts.at[place, lane].set(lanes.hunts, mode="drop"),
+        stack_size=lanes.stack_size + is_pushed.astype(jnp.int32),
     )
 
 
@@ -308,17 +307,17 @@ def _return(
     """Where a side has won, go back to the last node at which the other side has more moves to try.
     Also return where there is none, so that the first move is decided."""
     is_decided = hunter_wins | prey_wins
-    level = jnp.arange(FRAME_LIMIT, dtype=jnp.int32)[:, None]
-    fits = (level < lanes.num_frames[None]) & (lanes.frame_hunts == prey_wins[None])
+    level = jnp.arange(STACK_LIMIT, dtype=jnp.int32)[:, None]
+    fits = (level < lanes.stack_size[None]) & (lanes.stack_hunts == prey_wins[None])
     last = jnp.where(fits, level, -1).max(axis=0)
     is_over = is_decided & ((last < 0) | is_long)
     goes_back = is_decided & ~is_over
     lane = jnp.arange(last.shape[0], dtype=jnp.int32)
-    frame = _Node(*jnp.split(lanes.frames[jnp.maximum(last, 0), lane].T, 4))
+    last_node = _Node(*jnp.split(lanes.stack[jnp.maximum(last, 0), lane].T, 4))
     lanes = lanes._replace(
-        node=_select(goes_back, frame, lanes.node),
+        node=_select(goes_back, last_node, lanes.node),
         hunts=jnp.where(goes_back, prey_wins, lanes.hunts),
-        num_frames=jnp.where(goes_back, last, lanes.num_frames),
+        stack_size=jnp.where(goes_back, last, lanes.stack_size),
     )
     return lanes, is_over
 
@@ -336,7 +335,7 @@ def _finish(
     ladder."""
     num_points = shape[0] * shape[1]
     point = jnp.where(works, bits.first_point(lanes.first, shape), num_points)
-    is_done = is_over & (bits.union(lanes.todo) == 0)
+    is_done = is_over & bits.is_empty(lanes.todo)
     again = is_over & ~is_done
     root, _ = _root(job, queue, shape)
     lanes = lanes._replace(

@@ -21,14 +21,15 @@ paper's tables hold the 69,338 and 32,207 most frequent patterns; a hash needs n
 Where the paper only names a feature, the definition is ours: `saves` and `_nakade` below.
 
 Natively batched, the batch last: sets of points are rows uint32[H, B], numbers at points uint32[H,
-W, B].
+W, B]. Behind an optimization barrier an array is computed once; otherwise XLA on a CPU would fuse
+it into the loops that read it, and compute it again in each.
 """
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.lax import optimization_barrier
 
 from azero.games import bits
 from azero.games.batching import batch_native
@@ -38,7 +39,7 @@ from azero.types import Array
 
 NUM_ROLLOUT = 6
 NUM_TREE = 10
-NUM_PLANES = (NUM_ROLLOUT, NUM_TREE)
+PLANE_COUNTS = (NUM_ROLLOUT, NUM_TREE)
 PATTERN = 5
 """The 3x3 pattern's index among the numbers."""
 _OFF_BOARD = 7
@@ -105,7 +106,7 @@ def situation(frames: Array, to_play: Array, shape: tuple[int, int]) -> tuple[Si
     chains = find_chains(own, other, bits.board_rows(shape))
     two = bits.points_with(chains.levels, 1, own | other)
     last = _only(other & ~other_before)
-    captured = bits.where((bits.union(last) != 0)[None], own_before & ~own)
+    captured = bits.where(~bits.is_empty(last)[None], own_before & ~own)
     return Situation(own, other, chains.atari, two, last, captured), chains
 
 
@@ -141,7 +142,7 @@ def rollout_features(now: Situation, shape: tuple[int, int]) -> list[Array]:
         spread(near.neighbour),
         _nakade(now.captured, shape),
         spread(near.response_pattern),
-        _computed_once(_finish(_code(cells, AROUND))),
+        optimization_barrier(_finish(_code(cells, AROUND))),
     ]
 
 
@@ -157,7 +158,7 @@ def _near(last: Array, cells: Array, shape: tuple[int, int]) -> Near:
         & (rows < height)
         & (columns >= 0)
         & (columns < width)
-        & (bits.union(last) != 0)[None]
+        & ~bits.is_empty(last)[None]
     )
     place = (rows + _MARGIN) * (width + 2 * _MARGIN) + columns + _MARGIN
     seen = jnp.take_along_axis(cells.reshape(-1, cells.shape[-1]), place, axis=0)
@@ -234,7 +235,7 @@ def _nakade(captured: Array, shape: tuple[int, int]) -> Array:
         start=jnp.uint32(0),
     )
     size = (jnp.clip(number, 1, MOST_CAPTURED) - 1).astype(jnp.uint32)[None, None]
-    return _computed_once(unpack_rows(captured, shape[1]) * (1 + surroundings + 256 * size))
+    return optimization_barrier(unpack_rows(captured, shape[1]) * (1 + surroundings + 256 * size))
 
 
 def _distance(move: Array, shape: tuple[int, int]) -> Array:
@@ -244,7 +245,7 @@ def _distance(move: Array, shape: tuple[int, int]) -> Array:
     row, column = jnp.divmod(place, shape[1])
     rows = abs(jnp.arange(shape[0], dtype=jnp.int32)[:, None, None] - row)
     columns = abs(jnp.arange(shape[1], dtype=jnp.int32)[None, :, None] - column)
-    was_there = (bits.union(move) != 0)[None, None]
+    was_there = ~bits.is_empty(move)[None, None]
     return jnp.where(was_there, jnp.minimum(rows + columns, MOST_DISTANCE), 0).astype(jnp.uint32)
 
 
@@ -262,8 +263,12 @@ def _cells(now: Situation, shape: tuple[int, int]) -> Array:
         start=jnp.uint32(0),
     )
     margin = (_MARGIN, _MARGIN, 0)
-    return _computed_once(
-        jnp.pad(_computed_once(cells), [margin[:2], margin[:2], (0, 0)], constant_values=_OFF_BOARD)
+    return optimization_barrier(
+        jnp.pad(
+            optimization_barrier(cells),
+            [margin[:2], margin[:2], (0, 0)],
+            constant_values=_OFF_BOARD,
+        )
     )
 
 
@@ -275,7 +280,7 @@ def _code(cells: Array, offsets: tuple[tuple[int, int], ...]) -> Array:
         total = total + cells[
             _MARGIN + row : _MARGIN + row + height, _MARGIN + column : _MARGIN + column + width
         ] * jnp.uint32(factor)
-    return _computed_once(total)
+    return optimization_barrier(total)
 
 
 def _finish(code: Array) -> Array:
@@ -285,9 +290,3 @@ def _finish(code: Array) -> Array:
 
 FACTORS = tuple((0x9E3779B1 * (2 * index + 1) ** 5 & 0xFFFFFFFF) | 1 for index in range(13))
 """Odd factors that spread the cells of a pattern over 32 bits (ours)."""
-
-
-def _computed_once(array: Array) -> Array:
-    """Return the array, computed once: otherwise XLA on a CPU would fuse it into the loops that
-    read it and compute it again in each."""
-    return jax.lax.optimization_barrier(array)

@@ -20,6 +20,7 @@ from azero.games.batching import select_states
 from azero.games.go.alphago2016.features import eyes
 from azero.games.go.rules import Go
 from azero.games.go.state import GoState
+from azero.games.go.stones import colour_rows
 from azero.types import Array
 
 CAPTURE_PREFERENCE = 0.7
@@ -32,7 +33,6 @@ NAKADE_STONES = 3
 often than it kills by shape."""
 MOVES_PER_POINT = 2.5
 """Move limit of a playout, per point of the board; the position is then scored as it is."""
-
 
 _RUNNING = threading.Lock()
 """Held by the thread that runs: a second thread waits for the program that the first one
@@ -91,7 +91,7 @@ def _compiled(
             return _Carry(_play_one(game, carry.states, draw_key), key, carry.ply + 1)
 
         final = jax.lax.while_loop(is_unfinished, move, _Carry(states, key, jnp.int32(0))).states
-        return jax.vmap(game.ownership)(final).astype(jnp.float32).mean(axis=0)
+        return jax.vmap(game.owners)(final.frames[:, 0]).astype(jnp.float32).mean(axis=0)
 
     return jax.jit(run), game
 
@@ -100,16 +100,14 @@ def _play_one(game: Go, states: GoState, key: Array) -> GoState:
     """Play one move of every playout: the first sensible one of two drawn moves, else a pass."""
     shape, num_points = game.board_shape, game.num_points
     is_white = states.to_play == 1
-    black, white = (
-        bits.rows_from_words(words.T, shape) for words in jnp.split(states.frames[:, 0], 2, axis=1)
-    )
-    own, other = jnp.where(is_white[None], white, black), jnp.where(is_white[None], black, white)
+    own, other = colour_rows(shape, states.frames[:, 0], is_white)
     atari = bits.rows_from_words(states.atari.T, shape)
-    empty = ~(own | other) & jnp.uint32(bits.full_row(shape[1]))
+    board = bits.board_rows(shape)
+    empty = board & ~(own | other)
 
     legal = jax.vmap(game.legal_action_mask)(states)[:, :num_points]
     rows = (
-        eyes(own, other, bits.board_rows(shape)),
+        eyes(own, other, board),
         empty & bits.neighbours(other & atari),
         empty & bits.neighbours(own & atari),
     )
@@ -150,20 +148,11 @@ def _unpack(rows: Array, shape: tuple[int, int]) -> Array:
 def _is_sensible(game: Go, before: GoState, after: GoState, action: Array) -> Array:
     """Return bool[B]: the move is a stone, and does not put a large own chain into atari without
     capturing anything."""
-    shape, num_points = game.board_shape, game.num_points
-    is_white = before.to_play == 1
-
-    def colours(states: GoState) -> tuple[Array, Array]:
-        black, white = jnp.split(states.frames[:, 0], 2, axis=1)
-        return jnp.where(is_white[:, None], white, black), jnp.where(
-            is_white[:, None], black, white
-        )
-
-    own, other = colours(after)
-    rows = bits.rows_from_words(own.T, shape)
+    shape, is_white = game.board_shape, before.to_play == 1
+    own, other = colour_rows(shape, after.frames[:, 0], is_white)
+    _, other_before = colour_rows(shape, before.frames[:, 0], is_white)
     stone = bits.point_rows(action, shape)
-    in_atari = bits.union(stone & bits.rows_from_words(after.atari.T, shape)) != 0
-    chain = bits.flood(stone & rows, rows)
-    num_stones = jnp.bitwise_count(chain).sum(axis=0, dtype=jnp.int32)
-    captures = (other != colours(before)[1]).any(axis=1)
-    return (action < num_points) & (~in_atari | captures | (num_stones <= NAKADE_STONES))
+    in_atari = ~bits.is_empty(stone & bits.rows_from_words(after.atari.T, shape))
+    is_small = bits.count_points(bits.flood(stone & own, own)) <= NAKADE_STONES
+    captures = (other != other_before).any(axis=0)
+    return (action < game.num_points) & (~in_atari | captures | is_small)

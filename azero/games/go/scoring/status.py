@@ -21,9 +21,9 @@ DEAD_BELOW = 0.5
 19x19 (Tygem, 9 dan) 9 were then scored differently from the players (by more than two points), 16
 with 0.4 and 18 with 0.6; some of these records break off before the end."""
 UNSURE_BELOW = 0.7
-"""A chain next to a large neutral region is dead below this share if it is the
-weakest one there: 8 of the 150 games, and of 56 that were scored differently before, 22 instead of
-33."""
+"""A chain next to a large neutral region is dead below this share if it is the weakest one there:
+8 of the 150 games are scored differently then, and of 56 that were scored differently before, 22
+instead of 33."""
 SHARED_POINTS = 7
 """Largest empty region that may be neutral in a finished game, as in a seki; one above a quarter of
 the board means that the game is not finished."""
@@ -62,10 +62,7 @@ class Status:
     def chains(self, which: str) -> list[list[tuple[int, int]]]:
         """Return the chains that are "alive", "dead" or "seki", each as sorted (row, column)."""
         masks = {"dead": self.dead, "seki": self.seki, "alive": ~self.dead & ~self.seki}
-        return [
-            sorted(chain)
-            for chain, _ in setup.chains(np.where(masks[which], self.board, 0).astype(np.int8))
-        ]
+        return [sorted(chain) for chain, _ in setup.chains(self.board * masks[which])]
 
 
 def prepare(shape: tuple[int, int]) -> None:
@@ -89,8 +86,9 @@ def judge(board: np.ndarray, seed: int = 0) -> Status:
     On unsettled boards the result depends on playouts; see the docstring of this module.
     """
     dead = _dead_stones(board, seed)
-    area = area_of(np.where(dead, 0, board).astype(np.int8))
-    return Status(board, dead, _seki(np.where(dead, 0, board).astype(np.int8), area), area)
+    alive = board * ~dead
+    area = area_of(alive)
+    return Status(board, dead, _seki(alive, area), area)
 
 
 def _dead_stones(board: np.ndarray, seed: int) -> np.ndarray:
@@ -124,9 +122,7 @@ def _divide_large_regions(board: np.ndarray, kept: np.ndarray, dead: np.ndarray)
     """Mark in `dead` the weakest chains next to large neutral regions: one such stone would
     otherwise cost a side its whole territory."""
     chain_of = {point: chain for chain, _ in setup.chains(board) for point in chain}
-    while (
-        weakest := _weakest_next_to_neutral(np.where(dead, 0, board).astype(np.int8), kept)
-    ) is not None:
+    while (weakest := _weakest_next_to_neutral(board * ~dead, kept)) is not None:
         for point in chain_of[weakest]:
             dead[point] = True
 
@@ -149,7 +145,7 @@ def _weakest_next_to_neutral(board: np.ndarray, kept: np.ndarray) -> Point | Non
 def _kill_by_nakade(board: np.ndarray, dead: np.ndarray, alive: np.ndarray) -> None:
     """Mark in `dead` the chains that seem alive but are killed inside their eye space; the stones
     that kill them live."""
-    area = area_of(np.where(dead, 0, board).astype(np.int8))
+    area = area_of(board * ~dead)
     safe = alive.copy()
     for group, _ in setup.chains(area):
         if sum(board[point] == 0 for point in group) >= SAFE_TERRITORY:
