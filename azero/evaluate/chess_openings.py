@@ -50,7 +50,7 @@ def opening_keys() -> np.ndarray:
     for opening in OPENINGS:
         board = board_of(opening)
         black = position.is_black(np.array([board.plies], np.uint32))  # type: ignore[arg-type]
-        word = position.rights_of_colours(board.position, black) | np.uint32(
+        word = position.seen_rights(board.position.castling, black) | np.uint32(
             board.plies << position.PLIES_BIT
         )
         frames.append(np.concatenate([*position.pack_board(board.position, black), word]))

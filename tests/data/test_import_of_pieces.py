@@ -25,7 +25,7 @@ from azero.data.records.importing import run_import, show
 from azero.data.records.requests import ImportRequest, ShowRequest
 from azero.games.archives import RecordError
 from azero.games.chess import pgn
-from azero.games.chess.pgn import read_moves
+from azero.games.chess.pgn import read_games
 from azero.games.chess.text import board_of_fen, board_of_frame, format_fen
 from azero.games.go import sgf
 from azero.games.shogi import csa, record_files
@@ -133,7 +133,7 @@ def test_games_of_chess_in_archives_and_character_sets(tmp_path, encoding):
         tar.add(tmp_path / "a.pgn")
     for name, count in (("a.pgn", 1), ("a.pgn.gz", 1), ("a.zip", 1), ("a.tar.gz", 2)):
         skipped: list[RecordError] = []
-        games = list(read_moves(tmp_path / name, skipped))
+        games = list(read_games(tmp_path / name, skipped))
         assert [game.tags["White"] for game in games] == ["Müller", "柯洁"] * count
         assert skipped == [] and FORMAT.estimate(tmp_path / name) == 0  # there is no "[Event"
 

@@ -12,7 +12,7 @@ from azero.data.records.formats import RecordFormat, Replayed
 from azero.data.records.piece_replaying import Line, replay
 from azero.games.archives import count_in_texts
 from azero.games.chess.fen import START
-from azero.games.chess.pgn import SUFFIXES, PgnGame, check_start, read_moves
+from azero.games.chess.pgn import SUFFIXES, PgnGame, check_start, read_games
 from azero.games.chess.rules import Chess
 from azero.games.chess.san import encode_san, fitting_actions
 from azero.games.chess.text import (
@@ -99,5 +99,5 @@ def _describe(game: Chess, rows: HostArray, place: int) -> tuple[str, str]:
 
 
 FORMAT = RecordFormat(
-    SUFFIXES, read_moves, _estimate, _key, _replay, _describe, ("White", "Black"), _played_key
+    SUFFIXES, read_games, _estimate, _key, _replay, _describe, ("White", "Black"), _played_key
 )

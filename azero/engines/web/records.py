@@ -84,7 +84,7 @@ def _of_go(record: GameRecord) -> Record:
 
 def _parse_pgn(name: str, content: bytes, skipped: list[RecordError]) -> Iterator[pgn.PgnGame]:
     parts = pgn.split_games(io.BytesIO(without_utf16(content)))
-    return pgn.parse_moves((Text(name, part) for part in parts), skipped)
+    return pgn.parse_texts((Text(name, part) for part in parts), skipped)
 
 
 def _of_chess(game: pgn.PgnGame) -> Record:

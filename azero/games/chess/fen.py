@@ -14,7 +14,7 @@ from azero.types import Array
 
 START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 LETTERS = ".PNBRQK"
-"""Kinds by their codes; White's are capitals."""
+"""Kinds by their codes; White's in upper case."""
 MAX_FULL_MOVES = 100_000
 """Largest move number of a start position."""
 _CASTLING = {
@@ -37,7 +37,7 @@ class ParsedFen(NamedTuple):
 
 
 def parse_fen(fen: str) -> ParsedFen:
-    """Read a FEN of four to six fields; the counts may be missing.
+    """Read a FEN of four to six fields; the two counts may be missing.
 
     Raises:
       ValueError: it is not a valid position; the FEN is quoted, with what is wrong.
@@ -66,7 +66,7 @@ class Fields(NamedTuple):
 
 
 def complete_fen(fen: str) -> list[str]:
-    """Return the six fields of a FEN, in which the counts may be left out.
+    """Return the six fields of a FEN, in which the two counts may be missing.
 
     Raises:
       ValueError: it has fewer than four fields or more than six.
@@ -75,13 +75,13 @@ def complete_fen(fen: str) -> list[str]:
     if not 4 <= len(fields) <= 6:
         raise ValueError(
             f"it has {count_of(len(fields), 'field')}; 4 are needed (pieces, side, castling, "
-            f"en passant), and half-moves and move may follow"
+            f"en passant), and the half-move clock and the move number may follow"
         )
     return [*fields, *("0", "1")[len(fields) - 4 :]]
 
 
 def split_fen(fen: str) -> Fields:
-    """Return the fields of a FEN of four to six, with the counts read.
+    """Return the fields of a FEN of four to six fields, with its counts as numbers.
 
     Raises:
       ValueError: their number, the side or a count is wrong.
@@ -99,8 +99,8 @@ def split_fen(fen: str) -> Fields:
 
 
 def parse_pieces(board: str, size: int) -> list[str]:
-    """Return the letters of the squares of a board of `size` ranks and files from a1, a dot for an
-    empty one.
+    """Return the letter of each square from a1 of a board of `size` ranks and files, a dot for an
+    empty square.
 
     Raises:
       ValueError: it is not such a board with a king on each side, not next to each other, and no
@@ -119,8 +119,8 @@ def parse_pieces(board: str, size: int) -> list[str]:
 
 
 def _parse_castling(castling: str, pieces: list[str]) -> int:
-    """Return the castling rights as bits, White's short first. Rights without king and rook on
-    their squares, which sloppy records have, are dropped, as by python-chess."""
+    """Return the castling rights as bits, White's O-O first. Rights without king and rook on their
+    squares, which sloppy records have, are dropped, as python-chess does."""
     if castling == "-":
         return 0
     if not set(castling) <= set(_CASTLING) or len(set(castling)) != len(castling):
@@ -187,7 +187,7 @@ def mirrored(position: ChessPosition) -> ChessPosition:
 
 
 def check_opponent_king(opponent: ChessPosition) -> None:
-    """Raise an error if the king of the side that is not to move can be captured; `opponent` is the
+    """Check that the king of the side that is not to move cannot be captured; `opponent` is the
     position as that side sees it.
 
     Raises:
@@ -198,7 +198,7 @@ def check_opponent_king(opponent: ChessPosition) -> None:
 
 
 def square_name(square: int, files: int = 8) -> str:
-    """Return the name of a square, counted from a1, of a board with so many files."""
+    """Return the name of a square, counted from a1, of a board with `files` files."""
     return "abcdefgh"[square % files] + str(square // files + 1)
 
 

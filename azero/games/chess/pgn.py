@@ -23,13 +23,13 @@ SUFFIXES = with_compressed((".pgn",))
 ROSTER = ("Event", "Site", "Date", "Round", "White", "Black", "Result")
 """Tags that every game has, in this order (PGN standard, section 8.1.1)."""
 VARIANTS = ("", "?", "standard", "chess", "classical", "normal", "illegal", "from position")
-"""Values of the tag Variant, in small letters, with the rules of chess (python-chess,
-chess.variant). Chess960 is not among them: its castling rights are not those of chess."""
+"""Values of the tag Variant, in lower case, with the rules of chess (python-chess, chess.variant).
+Chess960 is not among them: its castling rights are not those of chess."""
 NULL_MOVES = ("--", "Z0")
 """How programs write that a side does not move, in analyses (python-chess, ChessBase)."""
 RESULTS = {(1, -1): "1-0", (-1, 1): "0-1", (0, 0): "1/2-1/2"}
 MARKS = {"!": 1, "?": 2, "!!": 3, "??": 4, "!?": 5, "?!": 6}
-"""Glyphs by what stands behind a move for them (PGN standard, section 8.2.3.8)."""
+"""Glyphs by the suffixes of moves that mean them (PGN standard, section 8.2.3.8)."""
 
 _END = r"(?=[\s(){};<]|\Z)"
 # In a tag's value programs leave quotation marks and backslashes as they are; the last quotation
@@ -49,13 +49,12 @@ _TOKEN = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 
-
 _TAG_LINE = re.compile(r'\s*\[\s*[A-Za-z0-9][\w+#=:-]*\s*"')
 _REMARKS = ("%", ";")
 """What begins a line that is not part of a game, where it stands before the tags."""
 LONGEST_GAME = 16 << 20
-"""Bytes of one game when games are read one by one; with a comment on every move they have some
-thousands."""
+"""Bytes of one game when games are read one by one; one with a comment on every move has a few
+thousand."""
 
 
 @dataclass(frozen=True)
@@ -134,31 +133,26 @@ def check_start(fen: str, variant: str) -> None:
     parse_fen(fen)
 
 
-def read_games(path: str | Path) -> Iterator[PgnGame]:
-    """Yield the games of a file: .pgn or .pgn.gz, .tar.gz or .zip of such files.
+def read_games(path: str | Path, skipped: list[RecordError] | None = None) -> Iterator[PgnGame]:
+    """Yield the games of a file: .pgn or .pgn.gz, .tar.gz or .zip of such files. With `skipped` the
+    file may be of any size, moves need not be legal, and it gets an error for every game, or file
+    in an archive, that cannot be read.
 
     Raises:
-      ValueError: the file has another suffix or cannot be read, or a game is not valid; the place
-        and the reason are named.
+      ValueError: the file has another suffix or cannot be read, or without `skipped` a game is not
+        valid; the place and the reason are named.
     """
+    if skipped is not None:
+        yield from parse_texts(read_texts(Path(path), SUFFIXES, split_games), skipped)
+        return
     for name, content, problem in read_texts(Path(path), SUFFIXES):
         if problem:
             raise RecordError(name, problem)
         yield from parse_games(decode(content), name)
 
 
-def read_moves(path: Path, skipped: list[RecordError]) -> Iterator[PgnGame]:
-    """Yield the games of a file (see `read_games`) of any size without playing their moves;
-    `skipped` gets an error for every game, or file in an archive, that cannot be read.
-
-    Raises:
-      ValueError: the file has another suffix or cannot be read.
-    """
-    return parse_moves(read_texts(path, SUFFIXES, split_games), skipped)
-
-
-def parse_moves(texts: Iterable[Text], skipped: list[RecordError]) -> Iterator[PgnGame]:
-    """Yield the games of texts, each with one game or several, without playing their moves;
+def parse_texts(texts: Iterable[Text], skipped: list[RecordError]) -> Iterator[PgnGame]:
+    """Yield the games of texts, each with one game or several, whose moves need not be legal;
     `skipped` gets an error for every game that cannot be read."""
     number, last = 0, ""
     for name, content, problem in texts:
@@ -166,9 +160,9 @@ def parse_moves(texts: Iterable[Text], skipped: list[RecordError]) -> Iterator[P
         try:
             if problem:
                 raise RecordError(name, problem)
-            for text in parse_texts(decode(content), name, number + 1):
+            for game in parse_unchecked(decode(content), name, number + 1):
                 number += 1
-                yield text
+                yield game
         except RecordError as error:
             number += 1
             skipped.append(error)
@@ -222,13 +216,14 @@ def parse_games(content: str, name: str) -> Iterator[PgnGame]:
       ValueError: there is no game in the text, it is not PGN, or a move is not legal; `name`, the
         number of the game and the line are quoted.
     """
-    for game in parse_texts(content, name):
+    for game in parse_unchecked(content, name):
         _ = game.actions  # raises if a move is not legal
         yield game
 
 
-def parse_texts(content: str, name: str, first: int = 1) -> Iterator[PgnGame]:
-    """Yield the games of PGN text without playing their moves; the number of the first is `first`.
+def parse_unchecked(content: str, name: str, first: int = 1) -> Iterator[PgnGame]:
+    """Yield the games of PGN text, whose moves need not be legal; the number of the first is
+    `first`.
 
     Raises:
       ValueError: there is no game in the text, or it is not PGN; `name`, the number of the game and
@@ -264,7 +259,7 @@ def parse_texts(content: str, name: str, first: int = 1) -> Iterator[PgnGame]:
             continue
         depth += (match["open"] is not None) - (match["close"] is not None)
         if depth < 0:
-            raise RecordError(f"{name} game {number}", "a variation ends that has not begun")
+            raise RecordError(f"{name} game {number}", "a ')' closes no variation")
         if match["tag"] and moves and not depth:  # the game before has no result
             yield finish("*")
             tags, moves, number = {}, [], number + 1
@@ -280,7 +275,7 @@ def parse_texts(content: str, name: str, first: int = 1) -> Iterator[PgnGame]:
             yield finish(match["result"])
             tags, moves, number = {}, [], number + 1
     if depth:
-        raise RecordError(f"{name} game {number}", "a variation does not end")
+        raise RecordError(f"{name} game {number}", "a variation is not closed")
     if tags or moves:
         yield finish("*")
     elif number == first:

@@ -113,12 +113,11 @@ def unpack(frame: Sequence[Array], en_passant: Array, black: Array | None = None
     black = is_black(known.plies) if black is None else black
     white, *kinds = (choose(black, mirror(pair), pair) for pair in pairs)
     others = (kinds[0] | kinds[1] | kinds[2]) & ~white
-    rights = (known.castling & ~black) | (_exchanged(known.castling) & black)
     return ChessPosition(
         choose(black, others, white),
         choose(black, white, others),
         (kinds[0], kinds[1], kinds[2]),
-        rights,
+        seen_rights(known.castling, black),
         en_passant,
     )
 
@@ -138,12 +137,13 @@ def pack_board(position: ChessPosition, black: Array) -> list[Array]:
     ]
 
 
-def rights_of_colours(position: ChessPosition, black: Array) -> Array:
-    """Return the castling rights as a frame has them, White's first."""
-    return (position.castling & ~black) | (_exchanged(position.castling) & black)
+def seen_rights(rights: Array, black: Array) -> Array:
+    """Return castling rights, White's first, as the mover sees them, its own first, where `black`
+    is all ones if Black is to move; and the reverse."""
+    return (rights & ~black) | (_exchange(rights) & black)
 
 
-def _exchanged(rights: Array) -> Array:
+def _exchange(rights: Array) -> Array:
     """Return castling rights with the two sides exchanged."""
     return (rights >> 2) | ((rights & np.uint32(3)) << 2)
 
@@ -208,7 +208,7 @@ def play(position: ChessPosition, move: ChessMove) -> tuple[ChessPosition, Array
         own=other,
         other=own,
         kinds=(kinds[0], kinds[1], kinds[2]),
-        castling=_exchanged(_rights_after(position.castling, is_king, changed)),
+        castling=_exchange(_rights_after(position.castling, is_king, changed)),
         en_passant=(np.uint32(1) << (move.end & np.uint32(7))) & is_pawn & spread(distance == 16),
     )
     return moved, (is_pawn != 0) | ~captured.is_empty()
@@ -223,8 +223,8 @@ def _captured_en_passant(
 
 
 def _rights_after(rights: Array, is_king: Array, changed: ChessSquares) -> Array:
-    """Return the castling rights after a move from and to the squares `changed`: a king's move, and
-    a move from or to a corner, end them."""
+    """Return the castling rights after a move from and to the squares `changed`: a king's move ends
+    both of its side, a move from or to a corner that of the rook there."""
     low, high = changed
     lost = np.uint32(3) & is_king
     lost = lost | ((low >> 7) & np.uint32(1)) | ((low & np.uint32(1)) << 1)

@@ -64,7 +64,7 @@ class Chess(ChessGame):
         seen = seen._replace(en_passant=known.en_passant)
         black = position.is_black(plies)
         board = position.pack_board(seen, black)
-        rights = position.rights_of_colours(seen, black)
+        rights = position.seen_rights(seen.castling, black)
         word = position.facts_word(ChessFacts(rights, plies & np.uint32(0), clock, plies))
         return (
             [*board, word],

@@ -1,9 +1,10 @@
 """Moves in standard algebraic notation as numbers, so that one compiled program finds the actions
 of many games at once.
 
-The code of a move is int32[CODE_WORDS]: the kind of the piece that moves, its goal, the file and
-the rank that it comes from, the kind that a pawn becomes, and whether the king castles; ANY where
-the text leaves it open. Squares are 8 * rank + file from a1; castling has the king's file as goal.
+The code of a move is int32[CODE_WORDS]: the kind of the piece that moves, the square that it goes
+to (its goal), the file and the rank that it comes from, the kind that a pawn becomes, and whether
+the king castles; ANY where the text leaves it open. Squares are 8 * rank + file from a1; castling
+has the king's file as goal.
 """
 
 import functools
@@ -48,8 +49,8 @@ def plain_san(san: str) -> str:
 
 @functools.lru_cache(maxsize=1 << 16)
 def encode_san(san: str) -> tuple[int, ...]:
-    """Return the code of a move as `azero.games.chess.text.parse_san` reads them; NO_MOVE if the
-    text is none."""
+    """Return the code of a move in any notation that `azero.games.chess.text.parse_san` reads;
+    NO_MOVE if the text is not a move."""
     san = plain_san(san)
     if san in _CASTLING_FILES:
         return KING, _CASTLING_FILES[san], ANY, ANY, 0, 1

@@ -195,7 +195,7 @@ def _joined(
         *(word for squares in targets for word in squares),
     ]
     # One stack of all parts keeps their computation apart from their uses (see
-    # `squares.compute_once`).
+    # `compass.compute_once`).
     together = jax.lax.optimization_barrier(jnp.stack(parts)).T
     return Surveyed(
         frame=together[:, :9],

@@ -172,7 +172,11 @@ def _becomes(board: ChessBoard, start: int, end: int, promotion: int) -> int:
 
 def format_uci(board: ChessBoard, action: int) -> str:
     """Return a move in UCI notation: e2e4, e7e8q, e1g1 for castling. An action that would leave the
-    board is "a1 by -1+2" (files, ranks)."""
+    board is "a1 by -1+2" (files, ranks).
+
+    Raises:
+      ValueError: there is no such action.
+    """
     start, end, promotion = _squares_of(board, action)
     name = square_name(start, board.SIZE)
     if end is None:

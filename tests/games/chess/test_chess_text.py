@@ -135,7 +135,7 @@ def test_moves_that_are_not_legal_are_quoted() -> None:
 
 
 def test_options_out_of_range_are_quoted() -> None:
-    with pytest.raises(ValueError, match="max_moves 0: allowed are 1 to"):
+    with pytest.raises(ValueError, match="max-moves is from 1 to 100000, not 0"):
         Chess(max_moves=0)
 
 
@@ -317,8 +317,8 @@ def test_names_are_in_utf_8_or_latin_1_and_the_case_of_the_suffix_does_not_matte
             "x.pgn game 1: '8/8/8/8/8/8/8/8 w - - 0 1' is not a chess position in FEN: "
             "White has 0 kings",
         ),
-        ("1. e4 *\n\n1. e4 (1. d4 *", "x.pgn game 2: a variation does not end"),
-        ("1. e4 ) *", "x.pgn game 1: a variation ends that has not begun"),
+        ("1. e4 *\n\n1. e4 (1. d4 *", "x.pgn game 2: a variation is not closed"),
+        ("1. e4 ) *", "x.pgn game 1: a ')' closes no variation"),
         (
             '[Variant "Atomic"]\n1. e4 d5 2. exd5 *',
             "x.pgn game 1: the variant 'Atomic' has other rules than chess",
