@@ -103,7 +103,7 @@ def test_batches_are_of_one_board_each(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"selfplay_sizes": ((0, 4, 0.5),)}, r"others than game.size"),
+        ({"selfplay_sizes": ((0, 4, 0.5),)}, r"none is game.size"),
         ({"selfplay_sizes": ((0, 3, 0.7), (5, 2, 0.4))}, r"not to 1.1 from iteration 5 on"),
         ({"selfplay_sizes": ((-1, 3, 0.5),)}, r"at iteration 0 or later, not at -1"),
         ({"selfplay_sizes": ((0, 3, -0.5),)}, r"shares of game.selfplay-sizes are at least 0"),
