@@ -1,8 +1,6 @@
 """GTP commands that play, search and score (sections 6.3.3, 6.3.4, 6.3.5): moves, clocks, the final
 score; and the extensions of KataGo and KGS about rules and parameters."""
 
-import json
-
 import numpy as np
 
 from azero.engines.gtp.command import Call, Command, CommandError, parse_integer, parse_number
@@ -189,11 +187,7 @@ def stop(call: Call) -> None:
 def set_rules(call: Call) -> None:
     """kata-set-rules RULES: a shorthand or JSON; the position stays."""
     call.need(1, "rules")
-    try:
-        rules = parse_rules(" ".join(call.words), call.game.rules)
-    except json.JSONDecodeError as error:
-        raise CommandError(f"syntax error: not a JSON object: {error.msg}") from error
-    call.game.set_rules(rules)
+    call.game.set_rules(parse_rules(" ".join(call.words), call.game.rules))
 
 
 def set_rule(call: Call) -> None:
