@@ -20,8 +20,8 @@ import jax.numpy as jnp
 from azero.games.animal_shogi.position import (
     FRAME_WORDS,
     HAND_KINDS,
-    HAND_SIZE,
     KINDS,
+    SET_SIZE,
     hand_count,
     occurrences,
     plies,
@@ -51,7 +51,7 @@ def planes_from_frames(frames: Array, to_play: Array) -> Array:
         (words[None] >> jnp.arange(NUM_SQUARES, dtype=jnp.uint32).reshape(-1, 1, 1)) & 1
     ).astype(jnp.float32)
     hands = [
-        hand_count(hand, code).astype(jnp.float32) / HAND_SIZE
+        hand_count(hand, code).astype(jnp.float32) / SET_SIZE
         for hand in (position.own_hand, position.other_hand)
         for code in HAND_KINDS
     ]

@@ -22,7 +22,7 @@ CHICK, ELEPHANT, GIRAFFE, LION, HEN = range(1, 6)
 """Codes of the kinds; their bits are the bit planes of a frame. A hen is a promoted chick."""
 KINDS = (CHICK, ELEPHANT, GIRAFFE, LION, HEN)
 HAND_KINDS = (CHICK, ELEPHANT, GIRAFFE)
-HAND_SIZE = 2
+SET_SIZE = 2
 """Pieces of each kind in a set."""
 FRAME_WORDS = 3
 OCCURRENCES_BIT, PLIES_BIT = 12, 14

@@ -2,7 +2,7 @@
 JAX.
 
 Squares are a1 to c4, a at the first player's left, 1 at its own first rank. Pieces are C, E, G, L
-and H (chick, elephant, giraffe, lion, hen), small letters for the second player's. Moves are b2b3,
+and H (chick, elephant, giraffe, lion, hen), in lower case for the second player's. Moves are b2b3,
 with a + where a chick becomes a hen, and drops C@b2, as Fairy-Stockfish writes them.
 """
 
@@ -35,7 +35,7 @@ from azero.types import Array
 START = "gle/1c1/1C1/ELG b - 1"
 """The opening position."""
 LETTERS = ".CEGLH"
-"""Kinds by their codes; the first player's are capitals."""
+"""Kinds by their codes; the first player's in upper case."""
 MAX_MOVE_NUMBER = 100_000
 """Largest move number of a start position."""
 
@@ -103,7 +103,8 @@ def _parse_pieces(board: str) -> list[str]:
 
 
 def _parse_hands(hands: str) -> Counter[str]:
-    """Return how many pieces of each letter are in hand; those of the second player are small."""
+    """Return how many pieces of each letter are in hand; the second player's letters are lower
+    case."""
     if hands != "-" and not re.fullmatch(r"(2?[CEGceg])+", hands):
         raise ValueError(
             f"pieces in hand are '-' or some of CEG and ceg, with a 2 before two of a "
@@ -120,9 +121,9 @@ def _check_set(pieces: list[str], held: Counter[str]) -> None:
     for letter in "CEG":
         board = sum(piece.upper() in (letter, "H" if letter == "C" else letter) for piece in pieces)
         count = board + held[letter] + held[letter.lower()]
-        if count > positions.HAND_SIZE:
+        if count > positions.SET_SIZE:
             raise ValueError(
-                f"there are {count} pieces of the kind {letter}; a set has {positions.HAND_SIZE}"
+                f"there are {count} pieces of the kind {letter}; a set has {positions.SET_SIZE}"
             )
 
 
@@ -142,7 +143,7 @@ def _check_lions(seen: AnimalShogiPosition) -> None:
         raise ValueError("the side that is not to move is in check")
     if legal.wins_by_trying(opponent)[0]:
         raise ValueError(
-            "the lion of the side to move is on its far rank: the game was over before"
+            "the lion of the side to move is on its far rank: the game is already over"
         )
 
 
@@ -239,7 +240,11 @@ def format_sfen(board: AnimalShogiBoard) -> str:
 
 def format_move(board: AnimalShogiBoard, action: int) -> str:
     """Return a move: b2b3, a3a4+, C@b2. An action that would leave the board is "a1 by -1+1" (files
-    to the mover's right, ranks)."""
+    to the mover's right, ranks).
+
+    Raises:
+      ValueError: there is no such action.
+    """
     if not 0 <= action < moves.NUM_ACTIONS:
         raise ValueError(
             f"action {action} is not one of animal shogi: 0 to {moves.NUM_ACTIONS - 1}"

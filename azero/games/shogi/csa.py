@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from azero.games.archives import RecordError
 from azero.games.shogi.position import HAND_KINDS, SET_SIZES
-from azero.games.shogi.records import MoveList, Ratings, ShogiGame, read_rating, winner_of
+from azero.games.shogi.records import MoveList, Ratings, ShogiGame, read_rating
 from azero.games.shogi.sfen import (
     LETTERS,
     START,
@@ -36,7 +36,7 @@ VERDICTS = {
 none. Others (%CHUDAN, %MATTA, %ERROR) leave it open."""
 
 _COMMENT = re.compile(r"(?:^|,)\s*'")
-"""The beginning of a comment, which goes on to the line's end; AobaZero's stand behind moves."""
+"""The beginning of a comment, which goes on to the line's end; AobaZero writes them after moves."""
 _MOVE = re.compile(r"([+-])(\d\d)(\d\d)([A-Z]{2})")
 
 
@@ -128,7 +128,7 @@ class _Reader:
             self.move(*match.groups())
         elif statement[:1] == "%" and self.line is not None:
             if not self.winner:  # %MATTA may stand before the special move that ends the game.
-                self.winner = winner_of(VERDICTS.get(statement, ""), self.line)
+                self.winner = self.line.winner(VERDICTS.get(statement, ""))
                 self.ending = statement if self.winner or not self.ending else self.ending
         elif statement[:1] not in ("V", "T", ""):
             raise ValueError(f"{statement!r} is not CSA")
@@ -226,8 +226,8 @@ def format_csa(
     ratings: Ratings = (None, None),
 ) -> str:
     """Return a game of legal moves from the position `sfen` as CSA text: with the names of the
-    players, the special move at its end (%TORYO; none if empty), comments of the moves, empty for
-    none, a line of CSA for each of theirs, and further facts and ratings (see `ShogiGame`)."""
+    players, the special move at its end (%TORYO; none if empty), the comments of the moves ("" for
+    none), one line of CSA for each of their lines, and facts and ratings (see `ShogiGame`)."""
     board = board_of_sfen(sfen)
     black, white = (" ".join(name.splitlines()) for name in (black, white))
     lines = ["V2.2"] + [f"N{sign}{name}" for sign, name in (("+", black), ("-", white)) if name]
@@ -255,8 +255,9 @@ def format_csa(
 
 
 def resignation(sfen: str, num_moves: int, black_wins: bool) -> str:
-    """Return the special move by which the loser gives up `num_moves` moves after the position
-    `sfen`. %TORYO is that of the side to move; the other side has none but that of a foul."""
+    """Return the special move by which the loser resigns `num_moves` moves after the position
+    `sfen`. %TORYO is for the side to move; the other side has no special move but that of a
+    foul."""
     is_white = board_of_sfen(sfen).is_white != (num_moves % 2 == 1)
     return "%TORYO" if is_white == black_wins else foul(black_wins)
 

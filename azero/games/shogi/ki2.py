@@ -35,10 +35,10 @@ def split_moves(row: str) -> Iterator[re.Match[str]]:
 
 
 def find_move(board: ShogiBoard, match: re.Match[str], last_square: str) -> str:
-    """Return the legal move in USI that a move of `split_moves` is; 同 goes to `last_square`.
+    """Return the legal move in USI that a move of `split_moves` means; 同 goes to `last_square`.
 
     Raises:
-      ValueError: none or several are.
+      ValueError: no legal move or more than one fits; the text is quoted.
     """
     text, (file, rank, name, side, motion, last) = match[0].strip(), match.groups()
     end = destination(file, rank, last_square)

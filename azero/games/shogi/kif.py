@@ -8,7 +8,7 @@ from azero.games.archives import RecordError
 from azero.games.shogi import csa, ki2
 from azero.games.shogi.names import FILES, LETTERS, NUMERALS, PIECE_NAME, RANKS, destination
 from azero.games.shogi.position import HAND_KINDS
-from azero.games.shogi.records import MoveList, ShogiGame, winner_of
+from azero.games.shogi.records import MoveList, ShogiGame
 from azero.games.shogi.sfen import LETTERS as SFEN_LETTERS
 from azero.games.shogi.sfen import START, format_hands, parse_square, square_of_digits
 from azero.games.shogi.text import ShogiBoard
@@ -48,12 +48,12 @@ SPECIAL_MOVES = {
     "引き分け": "%HIKIWAKE",
     "中断": "%CHUDAN",
 }
-"""Last words as special moves of CSA. 反則勝ち has none of its own: CSA says whose move was
-illegal."""
+"""Special moves of CSA by the words that end a game. 反則勝ち has none of its own: CSA says whose
+move was illegal."""
 
 VERDICTS = {word: csa.VERDICTS.get(move, "") for word, move in SPECIAL_MOVES.items()}
 VERDICTS |= {"反則勝ち": "mover", "不戦勝": "mover", "不戦敗": "opponent"}
-"""Winner by last word, as `csa.VERDICTS`; other words leave it open."""
+"""Winner by the word that ends a game, as `csa.VERDICTS`; other words leave it open."""
 
 FACTS = {
     "棋戦": "EVENT",
@@ -72,7 +72,7 @@ _MOVE = re.compile(
     r"(?:(打)|(成|不成)?\(([0-9])([0-9])\))"
 )
 _HEADER = re.compile(r"([^：:]+)[：:](.*)")
-"""A fact before the moves; some programs write the colon in half width."""
+"""A fact before the moves; some programs write the colon in its half-width form."""
 _RESULT = re.compile(
     r"まで、?\s*\d+手で(?:\w*により)?(?:(先手|後手|下手|上手)の\w*?(勝ち|負け)|(\w+))"
 )
@@ -186,7 +186,7 @@ class _Reader:
             self.facts.append((FACTS[key], value))
 
     def result(self, row: str) -> None:
-        """Take the result of the line under the moves, if `row` is that and the last row of the
+        """Take the result from `row` if it is the line under the moves, and the last row of the
         moves leaves the winner open."""
         match = _RESULT.match(row)
         if match is None or self.winner:
@@ -198,7 +198,7 @@ class _Reader:
             self.winner = named if outcome == "勝ち" else other
         elif word in SPECIAL_MOVES:
             self.ending = self.ending or word
-            self.winner = winner_of(VERDICTS[word], self.begin())
+            self.winner = self.begin().winner(VERDICTS[word])
 
     def ki2_moves(self, row: str) -> None:
         """Play a row of moves in KI2, which say little without the legal moves."""
@@ -215,7 +215,7 @@ class _Reader:
         if match is None:
             if not text or _LIKE_A_MOVE.match(text):
                 raise ValueError(f"{text!r} is not a move in KIF")
-            self.ending, self.winner = text, winner_of(VERDICTS.get(text, ""), line)
+            self.ending, self.winner = text, line.winner(VERDICTS.get(text, ""))
             return
         digit, numeral, piece, drop, promotes, file, rank = match.groups()
         end = destination(digit, numeral, line.last_square)
@@ -224,7 +224,7 @@ class _Reader:
             usi = f"{letter}*{end}" if letter in _DROPPED else "?"
         else:
             if "0" in (file, rank):
-                raise ValueError(f"{text!r} starts from no square")
+                raise ValueError(f"{text!r} does not start from a square of the board")
             start = square_of_digits(file + rank)
             if line.board.pieces[parse_square(start)].upper() != letter:
                 raise ValueError(f"{text!r} moves a piece that is not there")

@@ -154,14 +154,14 @@ def action_mask(starts: ShogiSquares) -> Array:
     words = batch_first(jax.lax.optimization_barrier(jnp.concatenate(starts)))
     # Nine ranks are unpacked one by one: XLA does not fuse their concatenation with the uses of the
     # mask, and vectorises both.
-    pieces = []
+    chunks = []
     for rank in range(SIZE):
         third = words[:, None, NUM_PLANES * (rank // 3) : NUM_PLANES * (rank // 3 + 1)]
         shifts = jnp.arange(SIZE, dtype=jnp.uint32).reshape(1, SIZE, 1) + np.uint32(
             SIZE * (rank % 3)
         )
-        pieces.append((third >> shifts).astype(jnp.uint8) & 1 != 0)
-    return jax.lax.optimization_barrier(jnp.concatenate(pieces, axis=1)).reshape(-1, NUM_ACTIONS)
+        chunks.append((third >> shifts).astype(jnp.uint8) & 1 != 0)
+    return jax.lax.optimization_barrier(jnp.concatenate(chunks, axis=1)).reshape(-1, NUM_ACTIONS)
 
 
 def host_actions(starts: ShogiSquares) -> list[int]:

@@ -15,9 +15,9 @@ LETTERS = {sign: letter for letter, sign in PIECES.items()} | {
 PIECE_NAME = "|".join(sorted(LETTERS, key=len, reverse=True))
 """Regular expression of a piece's name."""
 NUMERALS = "一二三四五六七八九"
-"""Of ranks, and of the pieces in hand."""
+"""Numbers of ranks, and of pieces in hand."""
 FILES = "１２３４５６７８９123456789"
-"""Digits of files in full and, as some programs write them, in half width."""
+"""Digits of files: full-width, and half-width as some programs write them."""
 RANKS = f"{NUMERALS}{FILES}"
 """Signs of ranks."""
 

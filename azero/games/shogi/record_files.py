@@ -59,8 +59,8 @@ def decode(raw: bytes) -> str:
     """Return the text of bytes in UTF-16 with its mark, or in the first that fits of UTF-8, EUC-JP
     and Shift JIS.
 
-    EUC-JP is tried before Shift JIS, which most of its texts fit as well. Shift JIS does not fit
-    EUC-JP where it has full-width kana or the name of a piece.
+    EUC-JP is tried before Shift JIS, because most texts in EUC-JP are valid Shift JIS, too. A text
+    in Shift JIS with full-width kana or the name of a piece is not valid EUC-JP.
 
     Raises:
       UnicodeError: they are none of these.
@@ -73,8 +73,8 @@ def decode(raw: bytes) -> str:
 
 
 def special_move(game: ShogiGame) -> str:
-    """Return the special move of CSA that ends a game; empty if its record has no ending, and that
-    of a resignation where it names the winner alone."""
+    """Return the special move of CSA that ends a game: that of a resignation where the record names
+    only the winner, empty where it names neither."""
     ending = kif.SPECIAL_MOVES.get(game.ending, game.ending)
     if ending.startswith("%"):
         return ending

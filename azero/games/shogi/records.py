@@ -26,13 +26,13 @@ class ShogiGame:
     winner: str
     """black, white or draw; empty if unknown"""
     ending: str = ""
-    """why it ended, in the words of the format (%TORYO, 投了); empty if not given"""
+    """why it ended, in the words of the format (%TORYO, 投了); empty if it is not given"""
     facts: tuple[tuple[str, str], ...] = ()
     """the event, place, times and opening, under their names in CSA (EVENT, SITE, START_TIME)"""
     comments: tuple[str, ...] = ()
     """of the moves, "" where there is none; those before the first move are left out"""
     ratings: Ratings = (None, None)
-    """of Black and White, in the comments of floodgate; None where there is none"""
+    """of Black and White, from the comments of floodgate; None where there is none"""
 
     @property
     def moves(self) -> tuple[int, ...]:
@@ -46,7 +46,7 @@ class ShogiGame:
 
     @property
     def verdict(self) -> str:
-        """The result for people: Black wins (%TORYO); empty if the record has none."""
+        """The result in words: "Black wins (%TORYO)"; empty if the record has none."""
         winner = {"black": "Black wins", "white": "White wins", "draw": "a draw"}.get(self.winner)
         return f"{winner} ({self.ending})" if winner and self.ending else winner or self.ending
 
@@ -56,8 +56,8 @@ class ShogiGame:
         return self.ending in ("%TORYO", "投了")
 
 
-class PiecesAlone:
-    """A position whose moves are not checked: where pieces are, and who moves."""
+class UncheckedBoard:
+    """A position whose moves are not checked: where the pieces are, and who is to move."""
 
     def __init__(self, board: ShogiBoard) -> None:
         self.pieces = list(board.pieces)
@@ -79,10 +79,10 @@ class MoveList:
     """The moves of a game that is being read."""
 
     def __init__(self, sfen: str = START, is_checked: bool = True) -> None:
-        """Begin at a position; without `is_checked` moves need not be legal, which is much
+        """Begin at a position. Without `is_checked` moves need not be legal, and reading is much
         faster."""
         board = board_of_sfen(sfen)
-        self.board: ShogiBoard | PiecesAlone = board if is_checked else PiecesAlone(board)
+        self.board: ShogiBoard | UncheckedBoard = board if is_checked else UncheckedBoard(board)
         self.sfen = format_sfen(board)
         self.actions: list[int] = []
         self.comments: list[str] = []
@@ -93,7 +93,8 @@ class MoveList:
         """Play a move in USI.
 
         Raises:
-          ValueError: it is not legal, or no move at all; `place` is quoted.
+          ValueError: it is not legal, or not a move at all; `place`, the move in the record, is
+            quoted.
         """
         board = self.board
         action = (
@@ -102,7 +103,7 @@ class MoveList:
             else encode_usi(usi, board.is_white)
         )
         if action is None:
-            raise ValueError(f"{place} is not a legal move: {usi} after {len(self.actions)} moves")
+            raise ValueError(f"{place} is not a legal move after {len(self.actions)} moves")
         self.actions.append(action)
         self.comments.append("")
         self.last_square = usi[2:4]
@@ -116,25 +117,16 @@ class MoveList:
         if self.comments:
             self.comments[-1] = f"{self.comments[-1]} {text.strip()}".strip()
 
-    @property
-    def mover(self) -> str:
-        """Who is to move, black or white."""
-        return "white" if self.board.is_white else "black"
-
-    @property
-    def opponent(self) -> str:
-        """Who is not to move."""
-        return "black" if self.board.is_white else "white"
-
-
-def winner_of(verdict: str, line: MoveList) -> str:
-    """Return the winner of a `verdict`: the colour of "mover" or "opponent" in the current
-    position, else the verdict itself."""
-    return {"mover": line.mover, "opponent": line.opponent}.get(verdict, verdict)
+    def winner(self, verdict: str) -> str:
+        """Return the winner of a `verdict`: the colour of "mover" or "opponent" in the current
+        position, else the verdict itself."""
+        mover, opponent = ("white", "black") if self.board.is_white else ("black", "white")
+        return {"mover": mover, "opponent": opponent}.get(verdict, verdict)
 
 
 def read_rating(row: str, ratings: Ratings) -> Ratings:
-    """Return the ratings with that of a comment of floodgate, if the row is one."""
+    """Return `ratings` with the one that a row gives, if it is a comment of floodgate with a
+    rating."""
     match = _RATING.fullmatch(row)
     if not match:
         return ratings

@@ -27,7 +27,7 @@ from azero.types import Array
 
 START = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
 LETTERS = ("", *"PLNSBRGK", *(f"+{letter}" for letter in "PLNSBR"))
-"""Kinds by their codes; Black's are capitals, a promoted piece has a plus in front."""
+"""Kinds by their codes; Black's in upper case, promoted ones with a plus in front."""
 NAMES = ("", "pawn", "lance", "knight", "silver", "bishop", "rook", "gold", "king")
 MAX_MOVE_NUMBER = 100_000
 """Largest move number of a start position."""
@@ -45,7 +45,7 @@ class ParsedSfen(NamedTuple):
     """all ones where White is to move"""
 
 
-Pieces = dict[int, tuple[int, bool]]
+_Pieces = dict[int, tuple[int, bool]]
 """By square from Black's side: code of the kind, and whether it is White's."""
 
 
@@ -87,7 +87,7 @@ def _parse_fields(fields: list[str]) -> ParsedSfen:
     if not (
         number_text.isascii() and number_text.isdecimal() and int(number_text) <= MAX_MOVE_NUMBER
     ):
-        raise ValueError(f"the move number is one from 0 to {MAX_MOVE_NUMBER}, not {number_text!r}")
+        raise ValueError(f"the move number is from 0 to {MAX_MOVE_NUMBER}, not {number_text!r}")
     white = word(0xFFFFFFFF if side == "w" else 0)
     frame = pack_frame(
         _black_view(pieces, hands), ShogiFacts(word(0), word(0), word(max(1, int(number_text)) - 1))
@@ -96,11 +96,11 @@ def _parse_fields(fields: list[str]) -> ParsedSfen:
     return ParsedSfen(frame, white)
 
 
-def _parse_board(board: str) -> Pieces:
+def _parse_board(board: str) -> _Pieces:
     rows = board.split("/")
     if len(rows) != SIZE:
         raise ValueError(f"there are {len(rows)} ranks, not 9")
-    pieces: Pieces = {}
+    pieces: _Pieces = {}
     for rank, row in zip("abcdefghi", rows, strict=True):
         cells: list[str] = []
         for token in re.findall(r"\+?.", row):
@@ -138,7 +138,7 @@ def _parse_hands(text: str) -> dict[tuple[int, bool], int]:
     return hands
 
 
-def _check_pieces(pieces: Pieces, hands: dict[tuple[int, bool], int]) -> None:
+def _check_pieces(pieces: _Pieces, hands: dict[tuple[int, bool], int]) -> None:
     """Raise a ValueError for too many pieces of a kind, two pawns on a file, a piece that can never
     move, or kings that are missing or adjacent."""
     for colour, is_white in (("Black", False), ("White", True)):
@@ -175,7 +175,7 @@ def _check_pieces(pieces: Pieces, hands: dict[tuple[int, bool], int]) -> None:
             )
 
 
-def _black_view(pieces: Pieces, hands: dict[tuple[int, bool], int]) -> ShogiPosition:
+def _black_view(pieces: _Pieces, hands: dict[tuple[int, bool], int]) -> ShogiPosition:
     def squares(wanted: list[int]) -> ShogiSquares:
         bits = sum(1 << square for square in wanted)
         return ShogiSquares(*(word(bits >> (27 * index) & 0x7FFFFFF) for index in range(3)))

@@ -123,7 +123,11 @@ def format_sfen(board: ShogiBoard) -> str:
 
 def format_usi(board: ShogiBoard, action: int) -> str:
     """Return a move in USI notation: 7g7f, 8h2b+, P*5e. An action that would leave the board is "9i
-    by -1+2" (files to the mover's right, ranks), "+" at the end."""
+    by -1+2" (files to the mover's right, ranks), with "+" at its end for a promotion.
+
+    Raises:
+      ValueError: there is no such action.
+    """
     if not 0 <= action < moves.NUM_ACTIONS:
         raise ValueError(f"action {action} is not one of shogi: 0 to {moves.NUM_ACTIONS - 1}")
     square, plane = divmod(action, moves.NUM_PLANES)
@@ -139,8 +143,8 @@ def format_usi(board: ShogiBoard, action: int) -> str:
 
 @functools.lru_cache(maxsize=1 << 16)
 def encode_usi(usi: str, is_white: bool) -> int | None:
-    """Return the action of a move in USI of either side, legal or not; None if no piece moves
-    so."""
+    """Return the action of a move in USI of either side, legal or not; None if no piece moves like
+    that."""
     if len(usi) < 4:
         return None
     end = parse_square(usi[2:4])

@@ -208,5 +208,5 @@ def test_bad_sfen(sfen: str, reason: str) -> None:
 
 
 def test_bad_options() -> None:
-    with pytest.raises(ValueError, match="max_moves 0: allowed are 1 to"):
+    with pytest.raises(ValueError, match="max-moves is from 1 to 4096, not 0"):
         make("animal_shogi", max_moves=0)

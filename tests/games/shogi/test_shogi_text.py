@@ -66,7 +66,7 @@ def test_names_of_squares() -> None:
         ("4k4/P8/P8/9/9/9/9/9/4K4 b - 1", "Black has two pawns on file 9"),
         ("4k3P/9/9/9/9/9/9/9/4K4 b - 1", "Black's pawn on 1a can never move"),
         ("4k4/9/9/9/9/9/9/n8/4K4 b - 1", "White's knight on 9h can never move"),
-        ("4k4/9/9/9/9/9/9/9/4K4 b - x", "the move number is one from 0 to 100000, not 'x'"),
+        ("4k4/9/9/9/9/9/9/9/4K4 b - x", "the move number is from 0 to 100000, not 'x'"),
         ("4k4/9/9/9/4R4/9/9/9/4K4 b - 1", "the side that is not to move is in check"),
         ("9/9/9/9/4k4/4K4/9/9/9 b - 1", "the kings stand next to each other"),
     ],
