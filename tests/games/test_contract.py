@@ -118,8 +118,12 @@ def test_a_method_that_breaks_the_contract_is_named(
     [
         ("is_terminal", jnp.bool_(True), "tictactoe is over at its first position"),
         ("to_play", jnp.int32(1), "to_play of the game tictactoe is 1 at its first position"),
-        ("format_action", "take 1", "'take 1' for the action 0; the name of a move is text with"),
-        ("format_action", 3, "returns 3 for the action 0; the name of a move is text without"),
+        (
+            "format_action",
+            "take 1",
+            "'take 1' for the action 0; the name of a move must be text with",
+        ),
+        ("format_action", 3, "returns 3 for the action 0; the name of a move must be text without"),
         ("format_action", "a1", "returns 'a1' for the actions 0 and 1; names of legal moves"),
     ],
 )
