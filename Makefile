@@ -7,6 +7,8 @@ BIN = $(VENV)/bin
 DEMO_DIR ?= runs/demo
 # Processes of the tests: three for two cores, because tests that wait for other programs leave cores idle. Each takes up to 6 GB.
 WORKERS ?= 3
+# The tests of `make test`. CI runs the long ones too: `make test MARKS='not slow'`.
+MARKS ?= not slow and not long
 # Large pages for large arrays: page faults cost a third of a training step on a CPU (glibc 2.35 and later; others ignore it).
 export GLIBC_TUNABLES ?= glibc.malloc.hugetlb=1
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.jax_cache
@@ -22,7 +24,7 @@ test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder; tests=$$?; wait $$types && exit $$tests
+	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m '$(MARKS)'; tests=$$?; wait $$types && exit $$tests
 
 # `make nightly` on each of PYTHONS, each with its own virtual environment, and with the lowest versions.
 test-all:

@@ -172,10 +172,16 @@ LONGEST = (
 with `--dist loadfile --no-loadscope-reorder`."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     here = Path(__file__).parent
     place = {here / name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path, len(place)))
+    long = frozenset((here / "long.txt").read_text().splitlines())
+    for item in items:
+        name = item.nodeid.removeprefix("tests/")
+        if name in long or name.partition("[")[0] in long:
+            item.add_marker("long")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -56,6 +56,17 @@ def test_continuous_integration_runs_what_developers_run():
     assert used == {"test", "wheel", "site", "nightly"} and used <= targets
 
 
+def test_long_tests_exist():
+    functions = defaultdict(set)
+    for name in (ROOT / "tests/long.txt").read_text().splitlines():
+        file, _, function = name.partition("::")
+        functions[file].add(function.partition("[")[0].rpartition("::")[2])
+    assert functions
+    for file, names in functions.items():
+        defined = set(re.findall(r"def (test_\w+)", (ROOT / "tests" / file).read_text()))
+        assert names <= defined, file
+
+
 @pytest.mark.parametrize("python", re.findall(r":: (3\.\d+)", str(PROJECT["project"])))
 def test_the_pinned_versions_fit_together_on_every_python(python):
     """cshogi wanted NumPy 1.26 on Python 3.12, so that the tests could not be installed there."""
