@@ -180,7 +180,7 @@ def pytest_collection_modifyitems(items):
     long = frozenset((here / "long.txt").read_text().splitlines())
     for item in items:
         name = item.nodeid.removeprefix("tests/")
-        if name in long or name.partition("[")[0] in long:
+        if long & {name, name.partition("[")[0], name.partition("::")[0]}:
             item.add_marker("long")
 
 
