@@ -132,6 +132,14 @@ LONG = {
             "--size 9 --visits 2000",
         )
     ],
+    "speed-changes.md": [
+        Example(
+            "azero bench search --against none --game chess --network 4x48 --edge-width 64 "
+            "--batch 128 --num-simulations 16 --searches gumbel",
+            "sims/s",
+            "--game tictactoe --network stand-in --batch 8 --repeats 1",
+        )
+    ],
     "testing.md": [Example(".venv/bin/pytest tests/match/test_elo.py", r"\d+ passed")],
     "training.md": [
         Example("azero report runs/go5 --out go5.html", r"go5\.html"),

@@ -202,7 +202,7 @@ class Machine(RuleBasedStateMachine):
                 game=GAME,
                 mesh=None,
                 fresh_arrays=lambda: self.arrays(0),
-                state=self.open,
+                make_state=self.open,
             )
             self.states.append(restore_selfplay(own, loop)[0])
         WORLD.process = 0
@@ -212,7 +212,7 @@ class Machine(RuleBasedStateMachine):
         return {"train": {"w": np.full(3, iteration, np.float32)}}
 
     def open(self, arrays: Any, cursor: Any = None, inherited: Any = ()) -> Any:
-        """Stand in for `Loop.state`."""
+        """Stand in for `Loop.make_state`."""
         config = ReplayConfig(window_games=-(-self.window // WORLD.count), min_positions=1)
         replay = Replay(
             self.workdir / "replay", GAME, config, 3, cursor, WORLD.process, inherited, 1 << 20
