@@ -271,7 +271,7 @@ def test_the_command_prints_json_alone_and_progress_elsewhere(tmp_path: Path) ->
         (("--experiment", "go20"), "unknown experiment 'go20'"),
         (("--topology", "v9:2x2"), "unknown TPU generation 'v9'"),
         pytest.param(
-            ("--topology", "v5e:3x3"), "does not take the topology 'v5e:3x3'", marks=needs_compiler
+            ("--topology", "v5e:3x3"), "rejects the topology 'v5e:3x3'", marks=needs_compiler
         ),
         pytest.param(
             ("--selfplay.num-games", "100"),
