@@ -59,4 +59,4 @@ class Player(Protocol):
 
 
 MakePlayer = Callable[[int], Player]
-"""Makes the player of the game with a number; a program is started anew for every game."""
+"""Makes the player of the game with a number; a program is started for every game."""
