@@ -1,4 +1,4 @@
-# The commands: `make demo` (learn 5x5 Go from scratch, see the report), `make test` (lint, types, all but the slow tests), and `make test-all` for the night (docs/testing.md).
+# The commands: `make demo` (learn 5x5 Go from scratch, see the report), `make test` (lint, types, all but the long and the slow tests), and `make test-all` for the night (docs/testing.md).
 PYTHON ?= python3
 VENV ?= .venv
 PYTHONS ?= python3.11 python3.12 python3.13
