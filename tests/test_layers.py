@@ -9,7 +9,6 @@ import azero
 
 ORDER = [
     "xla_flags",
-    "allocator",
     "types",
     "heartbeat",
     "config",

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 import tyro
 from tyro.conf import OmitSubcommandPrefixes, Positional, subcommand
 
-from azero.allocator import keep_freed_memory
 from azero.bench import Part, run_bench
 from azero.cloud.requests import (
     CreateRequest,
@@ -373,8 +372,6 @@ def main() -> None:
         if sys.argv[1:2] and sys.argv[1] in _PLAYING:
             use_compilation_cache()
             split_cpu_at_start()
-        else:
-            keep_freed_memory()
         with explain_devices():
             call_command()
     except (ValueError, OSError) as error:

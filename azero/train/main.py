@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from azero.allocator import keep_freed_memory
 from azero.console.interrupts import end_in_one_line
 from azero.experiment import Experiment
 from azero.train.alphago2016.config import AlphaGoExperiment
@@ -11,7 +10,6 @@ from azero.train.alphago2016.config import AlphaGoExperiment
 def main(experiment: Experiment, argv: Sequence[str] | None = None) -> None:
     """Run `experiment` with the flags `argv`, by default those of the command line, and end the
     process with its status."""
-    keep_freed_memory()
     with end_in_one_line():
         from azero.train.start import start_run  # takes seconds, in which Ctrl-C may come
     start_run(experiment, argv)
@@ -19,7 +17,6 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> None:
 
 def main_of_stages(experiment: AlphaGoExperiment, argv: Sequence[str] | None = None) -> None:
     """Run the stages of `experiment` as `main` runs an experiment."""
-    keep_freed_memory()
     with end_in_one_line():
         from azero.train.alphago2016.run import start_stages
     start_stages(experiment, argv)
