@@ -43,7 +43,7 @@ def test_continuous_integration_runs_what_developers_run():
     jobs = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text())["jobs"]
     programs = re.search(r"^for program in (.*);", (ROOT / ".ci/run").read_text(), re.M)[1]
     opponents = set(programs.replace("leelaz", "leela-zero").split())
-    assert "make \"$target\" MARKS='not slow'" in (ROOT / ".ci/run").read_text()
+    assert "make test MARKS='not slow'" in (ROOT / ".ci/run").read_text()
     assert "make test MARKS='not slow'" in str([job["steps"] for job in jobs.values()])
     used = set()
     for job in jobs.values():
