@@ -33,6 +33,7 @@ ADDED = {
     "archive-searches": (),
     "progressive": (),
     "moves-left": (),
+    "lambda-return": (),
     "resign": (),
     "played-on": ("resign",),
     "puct": (),
