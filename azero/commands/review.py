@@ -59,8 +59,7 @@ def analyze(
     """
     console = make_console(file=sys.stderr) if as_json else make_console()
     stem = None if as_json and out is None else _writable_stem(path, out, game)
-    recorded, thinker, limits, notes = _prepare(path, source, visits, game)
-    _say(console, notes)
+    recorded, thinker, limits, notes = _prepare(path, source, visits, game, console)
     with working(f"review of {count_of(len(recorded.record.moves), 'move')}", console):
         review = review_game(
             thinker, recorded, limits, count_points=lambda stones: judge(stones).margin
@@ -75,10 +74,10 @@ def analyze(
 
 
 def _prepare(
-    path: Path, source: Source, visits: int | None, game: int
+    path: Path, source: Source, visits: int | None, game: int, console: Console
 ) -> tuple[RecordedGame, TreePlayer, Limits, list[str]]:
     """Return a game, the player that reviews it, its limits, and notes about the rules and the
-    komi."""
+    komi, which are also printed."""
     names = _games_of(path)
     spec = chosen_player(source, names[0])
     if visits is not None and visits < 1:
@@ -86,13 +85,18 @@ def _prepare(
     spec, config = resolve(spec)
     name = config.game.name if config.game.name in names else names[0]
     skipped: list[RecordError] = []
-    record = find_game(format_of(name).read(path, skipped), skipped, str(path), game)
+    games = iter(format_of(name).read(path, skipped))
+    record = find_game(games, skipped, str(path), game)
     if isinstance(record, GameRecord):
         rules, notes = _rules(record, config.game, config.network.FITS_ANY_BOARD)
     elif config.game.name != name:
         raise ValueError(f"the network plays {config.game.name}, the record is a game of {name}")
     else:
         rules, notes = human_rules(config.game), []
+    _say(console, notes)
+    with contextlib.suppress(ValueError):  # a later game is damaged
+        if game == 1 and next(games, None) is not None:
+            _say(console, [f"{path} has further games; --game 2 takes the second."])
     recorded = recorded_game(record, rules.build())
     limits = Limits(visits=visits if visits is not None else spec.visits or VISITS)
     thinker = load_thinker(dataclasses.replace(spec, visits=limits.visits), rules)
@@ -114,8 +118,7 @@ def show_search(
       ValueError: there is no such move, or it is another game.
     """
     console, stem = make_console(), _writable_stem(path, out, game)
-    recorded, thinker, limits, notes = _prepare(path, source, visits, game)
-    _say(console, notes)
+    recorded, thinker, limits, _ = _prepare(path, source, visits, game, console)
     position, moves, first = recorded.start, recorded.moves, recorded.first_number
     if not isinstance(position.game, Go):
         raise ValueError(

@@ -365,14 +365,17 @@ def test_the_command_writes_its_files_and_rows(
     analyze(record, Source("random-net:go5"), game=2)
     written = capsys.readouterr().out
     assert "games-2.review.sgf" in written and (tmp_path / "games-2.review.sgf").exists()
+    assert "further games" not in written
     assert "does not know the game's komi of 6.5" in html.unescape(
         (tmp_path / "games-2.review.html").read_text()
     )
     analyze(record, Source("random-net:go5"), as_json=True, out=tmp_path / "elsewhere")
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [row["played"] for row in rows] == ["A5"] and (
-        tmp_path / "elsewhere" / "games.review.html"
-    ).exists()
+    written = capsys.readouterr()
+    rows = [json.loads(line) for line in written.out.splitlines()]
+    page = tmp_path / "elsewhere" / "games.review.html"
+    assert [row["played"] for row in rows] == ["A5"] and page.exists()
+    assert "has further games; --game 2 takes the second." in written.err
+    assert "further games" not in page.read_text()
 
 
 @pytest.mark.parametrize(
