@@ -72,7 +72,7 @@ class Arguments:
     """The run starts with this network, from another run's directory, an exported one or one that
     ships (go7), whose parameters fit: for self-play a supervised network, for records one of
     self-play, for the pooled network that of a smaller board. It may have fewer residual blocks:
-    the further ones begin as identities."""
+    the further ones begin as identities. In chess and shogi it may see more positions."""
     data: Path | None = None
     """Experiments that learn from records: the directory of `azero data import`."""
     elastic: Annotated[ClusterOptions, tyro.conf.arg(name="")] = ClusterOptions()

@@ -28,9 +28,11 @@ from azero.data.rows import write_atomically
 from azero.data.run_files import CONFIG, FIRST_NETWORK, METRICS, SOURCE, check_run
 from azero.data.shard import ShardName, list_shards
 from azero.games.game import Game
+from azero.games.history import WithHistory
 from azero.learn.learner import TrainState
 from azero.models.naming import find_directory
 from azero.networks.deepen import deepen
+from azero.networks.fewer_positions import see_fewer_positions
 from azero.networks.settings import NetworkConfig
 from azero.players.thinking import can_play, describe_board
 from azero.selfplay.carry import slots_before
@@ -212,7 +214,8 @@ def with_first_network(
 ) -> TrainState:
     """Return the state of a learner before its first step with the parameters of the network that
     the run in `workdir` started from, if there is one. If it is shallower than `network`, the
-    further blocks begin as identities.
+    further blocks begin as identities; if it sees more positions, those left out count as the
+    oldest that is left.
 
     Raises:
       ValueError: they are of another game or board, or do not fit the run's network.
@@ -228,6 +231,13 @@ def with_first_network(
             f"--from-network: the network plays {describe_board(known)}, and this run plays "
             f"{describe_board(game)}"
         )
+    if (
+        isinstance(game, WithHistory)
+        and isinstance(known, WithHistory)
+        and game.history < known.history
+    ):
+        per_position = known.ENCODING.PLANES_PER_FRAME
+        variables = see_fewer_positions(variables, known.history, game.history, per_position)
     variables = deepen(train.variables, network, variables, config.network, game)
     own, other = (
         {

@@ -3,7 +3,9 @@
 import dataclasses
 import functools
 import io
+import shutil
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -16,9 +18,13 @@ from azero.checkpoint.exported import write_exported
 from azero.data.run_files import FIRST_NETWORK, load_run
 from azero.experiment import load
 from azero.games.go.settings import GoConfig
+from azero.games.minichess.encoding import PLANES_PER_FRAME
+from azero.games.minichess.settings import MinichessConfig
 from azero.settings import Config
 from azero.train.driver import run_experiment
+from azero.train.saving import with_first_network
 from azero.train.selfplay_run import make_selfplay_stage
+from azero.types import PyTree
 
 pytestmark = pytest.mark.usefixtures("shared_programs", "two_devices")
 
@@ -129,6 +135,35 @@ def test_a_deeper_network_begins_as_the_other(tmp_path, learned) -> None:
         expected["params"],
         found["params"],
     )
+
+
+def test_a_network_that_sees_fewer_positions_begins_as_the_other(tmp_path) -> None:
+    class Learner(NamedTuple):
+        variables: PyTree
+
+        def starting_with(self, variables: PyTree, mesh: object) -> PyTree:
+            return variables
+
+    def begin(given: Path, history: int) -> PyTree:
+        shutil.copytree(given, tmp_path / str(history) / FIRST_NETWORK)
+        game = dataclasses.replace(config.game, history=history).build()
+        learner: Any = Learner(config.network.build(game).init(jax.random.key(1)))
+        mesh: Any = None
+        workdir = tmp_path / str(history)
+        return with_first_network(learner, config.network, workdir, game, mesh)
+
+    config = dataclasses.replace(tictactoe(), game=MinichessConfig())
+    variables = config.network.build(config.game.build()).init(jax.random.key(0))
+    write_exported(tmp_path / "eight", variables, 1, config)
+    cut = begin(tmp_path / "eight", 2)
+    given, kernel = (tree["params"]["tower"]["stem"]["kernel"] for tree in (variables, cut))
+    one, two, eight = PLANES_PER_FRAME, 2 * PLANES_PER_FRAME, 8 * PLANES_PER_FRAME
+    np.testing.assert_array_equal(kernel[:, :, :one], given[:, :, :one])
+    np.testing.assert_array_equal(kernel[:, :, two:], given[:, :, eight:])
+    two_config = dataclasses.replace(config, game=MinichessConfig(history=2))
+    write_exported(tmp_path / "two", cut, 1, two_config)
+    with pytest.raises(ValueError, match=r"does not fit this run's: .* has the shape"):
+        begin(tmp_path / "two", 3)
 
 
 def test_there_is_no_network(tmp_path) -> None:
