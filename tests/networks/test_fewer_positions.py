@@ -23,8 +23,9 @@ def inputs(positions: int) -> Inputs:
     return Inputs((3, 4), positions * PER_POSITION + OTHERS, num_actions=13)
 
 
-@pytest.mark.parametrize("fewer", [1, 2])
-@pytest.mark.parametrize("config", [RESNET, dataclasses.replace(RESNET, heads="sep"), POOLED])
+@pytest.mark.parametrize(
+    ("config", "fewer"), [(RESNET, 1), (dataclasses.replace(RESNET, heads="sep"), 2), (POOLED, 1)]
+)
 def test_it_computes_the_same_where_older_positions_are_equal(
     config: NetworkConfig, fewer: int
 ) -> None:
