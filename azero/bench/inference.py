@@ -57,7 +57,7 @@ class InferenceArguments:
     """Libraries to compare with; those that are not installed are skipped with a message."""
     networks: tuple[str, ...] = ("5x4x32", "9x4x48", "9x6x128", "19x6x96", "19x20x256")
     """Points per side, blocks and filters."""
-    batches: tuple[int, ...] = (8, 64, 256)
+    batches: tuple[int, ...] = (8, 64, 256, 1024, 2048)
     """Positions a call, over all cores."""
     seconds: float = 1.0
     """Seconds of each measurement."""
