@@ -15,7 +15,7 @@ from azero.console.tables import count_of
 from azero.console.terminal import make_console
 from azero.data.records.filters import GAMES
 from azero.data.records.formats import all_suffixes, format_of
-from azero.data.rows import write_atomically
+from azero.data.rows import replace_text
 from azero.engines.serve import chosen_player, human_rules
 from azero.engines.source import Source
 from azero.evaluate.annotated import annotated_record
@@ -135,7 +135,7 @@ def show_search(
     colour_name = "White" if position.to_play else "Black"
     title = f"{colour_name} to play, move {move}; {thinker.name}"
     picture = stem.with_name(f"{stem.name}.move-{move}.svg")
-    write_atomically(picture, draw_panels(found, title))
+    replace_text(picture, draw_panels(found, title))
     console.print(str(picture), soft_wrap=True)
     return picture
 
@@ -226,7 +226,7 @@ def _write(review: Review, stem: Path, reviewer: str, note: str, console: Consol
     suffix, text = annotated_record(review)
     record = stem.with_name(f"{stem.name}.review{suffix}")
     page = stem.with_name(stem.name + ".review.html")
-    write_atomically(record, text)
+    replace_text(record, text)
     write_review(page, review, reviewer, note)
     for move in review.mistakes(3):
         loss = f"loses {50 * move.loss:.2f}% (better {move.line_names[0]})"

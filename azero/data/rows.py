@@ -73,11 +73,11 @@ def keep_rows(path: Path, wanted: Callable[[Row], bool]) -> int:
     rows = [row for _, _, row in _lines(path)]
     kept = [row for row in rows if row is not None and wanted(row)]
     if len(kept) < len(rows):
-        write_atomically(path, "".join(json.dumps(row, allow_nan=False) + "\n" for row in kept))
+        replace_text(path, "".join(json.dumps(row, allow_nan=False) + "\n" for row in kept))
     return rows.count(None)
 
 
-def write_atomically(path: Path, text: str) -> None:
+def replace_text(path: Path, text: str) -> None:
     """Write a text file atomically: at any moment either the old or the new one is there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")

@@ -26,7 +26,7 @@ from typing import Any
 
 from azero.config import config_hash, to_dict
 from azero.data.files import read_header
-from azero.data.rows import Row, keep_rows, read_rows, to_plain, write_atomically
+from azero.data.rows import Row, keep_rows, read_rows, replace_text, to_plain
 from azero.settings import Config, from_dict
 
 METRICS = "metrics.jsonl"
@@ -122,7 +122,7 @@ def exported_settings(path: Path, facts: Mapping[str, Any]) -> tuple[int, Config
 
 def write_config(workdir: Path, config: Any) -> None:
     """Write the resolved settings, a `Config` or those of another kind of experiment."""
-    write_atomically(workdir / CONFIG, json.dumps(to_dict(config), indent=2) + "\n")
+    replace_text(workdir / CONFIG, json.dumps(to_dict(config), indent=2) + "\n")
 
 
 def write_run(workdir: Path, experiment: str, config: Any) -> None:
@@ -139,15 +139,13 @@ def write_run(workdir: Path, experiment: str, config: Any) -> None:
     }
     with contextlib.suppress(OSError):  # a run from random parameters has no such file
         facts["from_network"] = (workdir / FIRST_NETWORK / SOURCE).read_text("utf-8").strip()
-    write_atomically(workdir / RUN, json.dumps(to_plain(facts), indent=2) + "\n")
+    replace_text(workdir / RUN, json.dumps(to_plain(facts), indent=2) + "\n")
 
 
 def write_samples(workdir: Path, iteration: int, games: Sequence[StoredGame]) -> None:
     """Write the sample games of an iteration."""
     rows = [to_plain(dataclasses.asdict(game)) for game in games]
-    write_atomically(
-        workdir / SAMPLES / f"{iteration}.json", json.dumps(rows, allow_nan=False) + "\n"
-    )
+    replace_text(workdir / SAMPLES / f"{iteration}.json", json.dumps(rows, allow_nan=False) + "\n")
 
 
 def forget_after(workdir: Path, iteration: int) -> list[str]:

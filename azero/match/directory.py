@@ -19,7 +19,7 @@ from typing import Any
 
 from azero.config import convert
 from azero.data.directory_lock import hold
-from azero.data.rows import RowFile, read_rows, to_plain, write_atomically
+from azero.data.rows import RowFile, read_rows, replace_text, to_plain
 from azero.match.games import MatchGame, MatchSummary, summarise
 
 MATCH = "match.json"
@@ -296,7 +296,7 @@ class MatchDirectory:
         """Keep a finished game; `record` is the suffix and the text of its file, if it has one."""
         if record is not None:
             suffix, text = record
-            write_atomically(self.path / f"game{game.number:04d}{suffix}", text)
+            replace_text(self.path / f"game{game.number:04d}{suffix}", text)
         if self._is_outdated:
             self._write({})  # the result of all games so far is in their rows
             self._is_outdated = False
@@ -314,7 +314,7 @@ class MatchDirectory:
 
     def _write(self, result: dict[str, Any]) -> None:
         facts = {"command": self.command, "players": self.players, "result": result}
-        write_atomically(self.path / MATCH, json.dumps(to_plain(facts), indent=2) + "\n")
+        replace_text(self.path / MATCH, json.dumps(to_plain(facts), indent=2) + "\n")
 
 
 def _result(summary: MatchSummary, verdict: str | None) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from azero.data.files import read_header
-from azero.data.rows import write_atomically
+from azero.data.rows import replace_text
 from azero.data.run_files import EXPORTED, exported_settings
 from azero.settings import Config
 
@@ -153,7 +153,7 @@ def write_card(directory: Path, card: Card) -> None:
     Raises:
       OSError: it cannot be written.
     """
-    write_atomically(directory / CARD, json.dumps(dataclasses.asdict(card), indent=2) + "\n")
+    replace_text(directory / CARD, json.dumps(dataclasses.asdict(card), indent=2) + "\n")
 
 
 def describe_network(network: ShippedNetwork) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from markupsafe import Markup
 
 from azero.console.tables import Cell, count_of, format_cell, format_count, format_duration
-from azero.data.rows import Row, write_atomically
+from azero.data.rows import Row, replace_text
 from azero.data.run_files import RunData, StoredGame, check_run, load_run
 from azero.games.table import side_names
 from azero.match.arena import rate_checkpoints
@@ -129,7 +129,7 @@ def write_report(workdir: Path, out: Path | None = None) -> Path:
         margin=MARGIN,
     )
     path = report_path(workdir, out)
-    write_atomically(path, page)
+    replace_text(path, page)
     return path
 
 

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, MultipleLocator, PercentFormatter, StrMethodFormatter
 
-from azero.data.rows import write_atomically
+from azero.data.rows import replace_text
 from azero.evaluate.review import Review, ReviewedMove
 from azero.games.go.rules import Go
 from azero.players.thinking import win_rate
@@ -59,7 +59,7 @@ def write_review(path: Path, review: Review, reviewer: str, note: str = "") -> N
         moves=[_row(review, move) for move in review.moves],
         written=time.strftime("%Y-%m-%d %H:%M"),
     )
-    write_atomically(path, page)
+    replace_text(path, page)
 
 
 def _name(review: Review, colour: int) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from azero.console.tables import format_duration
-from azero.data.rows import write_atomically
+from azero.data.rows import replace_text
 from azero.data.run_files import RUN, read_json
 from azero.report.page import REPORT, report_path
 from azero.report.plots import Chart, Series, line_chart, save_charts
@@ -47,7 +47,7 @@ def write_stages_report(workdir: Path, out: Path | None = None) -> Path:
         ],
         written=time.strftime("%Y-%m-%d %H:%M:%S"),
     )
-    write_atomically(path, page)
+    replace_text(path, page)
     return path
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from azero.data.files import StorageError
-from azero.data.rows import write_atomically
+from azero.data.rows import replace_text
 
 ID = "wandb-id"
 """File of the working directory with the run's name at Weights & Biases, so that a resumed run
@@ -36,7 +36,7 @@ class WandbRun:
         path = workdir / ID
         try:
             if not path.exists():
-                write_atomically(path, secrets.token_hex(4))
+                replace_text(path, secrets.token_hex(4))
             self._run = wandb.init(
                 project=project,
                 dir=str(workdir),

@@ -24,7 +24,7 @@ from azero.checkpoint.store import list_iterations, root_directory, steps_direct
 from azero.console.tables import format_bytes, format_duration, make_table
 from azero.console.terminal import make_console
 from azero.data.manifest import deal_shards, forget_processes
-from azero.data.rows import write_atomically
+from azero.data.rows import replace_text
 from azero.data.run_files import CONFIG, FIRST_NETWORK, METRICS, SOURCE, check_run
 from azero.data.shard import ShardName, list_shards
 from azero.games.game import Game
@@ -187,7 +187,7 @@ def keep_first_network(given: Path | None, workdir: Path) -> list[str]:
             problem = f"the run in {workdir} has begun without it; omit it to continue that run"
         else:
             kept.mkdir(parents=True, exist_ok=True)
-            write_atomically(kept / SOURCE, f"{named}\n")
+            replace_text(kept / SOURCE, f"{named}\n")
             export_network(given, kept)
     if problem := mesh_lib.from_lead(problem):
         raise ValueError(f"--from-network {given}: {problem}, or use another --workdir")

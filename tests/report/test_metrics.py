@@ -15,7 +15,7 @@ import pytest
 from needs import not_here
 from tensorboardX import record_writer
 
-from azero.data.rows import read_rows, write_atomically
+from azero.data.rows import read_rows, replace_text
 from azero.data.run_files import StoredGame, describe_machine, load_run, write_run, write_samples
 from azero.learn.losses import LOSSES
 from azero.report.metrics import MetricsWriter
@@ -156,7 +156,7 @@ def short_files(directory: Path) -> Iterator[None]:
 def test_an_error_names_the_file_that_was_to_be_written(tmp_path: Path) -> None:
     path = tmp_path / ("a" * 255)  # with the suffix of a temporary file too long
     with pytest.raises(OSError, match="name too long") as caught:
-        write_atomically(path, "text")
+        replace_text(path, "text")
     assert caught.value.filename == str(path)
 
 

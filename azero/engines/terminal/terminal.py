@@ -285,7 +285,7 @@ def draw_board(position: Position) -> Text:
         return _with_coordinates(diagram) if is_bare else Text(diagram)
     board = game.board(position.state)
     last = position.actions[-1] if position.actions and position.actions[-1] < board.size else None
-    names = "   " + " ".join(f"{column_name(column):>1}" for column in range(board.shape[1]))
+    names = "   " + " ".join(map(column_name, range(board.shape[1])))
     stars = set(setup.star_points(game.board_shape))
     text = Text(names + "\n")
     for row in range(board.shape[0]):

@@ -25,7 +25,7 @@ from azero.config import convert
 from azero.console.tables import count_of
 from azero.console.terminal import make_console
 from azero.data.directory_lock import hold
-from azero.data.rows import Row, RowFile, read_rows, to_plain, write_atomically
+from azero.data.rows import Row, RowFile, read_rows, replace_text, to_plain
 from azero.match.directory import MATCH, match_players, read_match_games, with_relative_paths
 from azero.match.games import MatchSummary, failure_notes
 from azero.match.matches import AbsentPlayerError, play_match
@@ -158,7 +158,7 @@ def _from_here(request: TuneRequest) -> dict[str, str]:
 
 def _write(request: TuneRequest, result: dict[str, Any]) -> None:
     facts = {"command": request.command, "from_here": _from_here(request), "result": result}
-    write_atomically(request.out / SETTINGS, json.dumps(to_plain(facts), indent=2) + "\n")
+    replace_text(request.out / SETTINGS, json.dumps(to_plain(facts), indent=2) + "\n")
 
 
 class _Trials:

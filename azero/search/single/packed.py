@@ -117,7 +117,7 @@ class PackedRules:
         self.game = game
         self._host = game if isinstance(game, PlayedOnHost) else None
         self._arguments = game.arguments() if isinstance(game, Scored) else None
-        general = cast(Hashable, game.general() if isinstance(game, Scored) else game)
+        general = game.general() if isinstance(game, Scored) else game
         self._describe, step = _compiled(general)
         devices = _num_devices(batch)
         self._steps = {batch: step if devices == 1 else _split_step(general, devices)}
@@ -146,7 +146,7 @@ class PackedRules:
         of them."""
         count = len(states)
         if count == 1 and self._host is not None:
-            before = unpack_on_host(cast(Hashable, self.game), states[0])
+            before = unpack_on_host(self.game, states[0])
             after = _packed_on_host(self._host, self._host.host_step(before, int(actions[0])))
             return PackedPositions.of([after])
         size = next(size for size in sorted(self._steps) if size >= count)
@@ -217,7 +217,7 @@ def pad_rows(rows: np.ndarray, size: int) -> np.ndarray:
 
 def unpack_state(game: Game, words: Array) -> PyTree:
     """Return the slim state that uint32[W] holds. Traced code."""
-    leaves, structure = jax.tree.flatten(_slim_shape(cast(Hashable, game)))
+    leaves, structure = jax.tree.flatten(_slim_shape(game))
     parts = jnp.split(words, _ends(leaves))
     return jax.tree.unflatten(structure, map(_from_words, parts, leaves))
 

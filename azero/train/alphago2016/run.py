@@ -22,7 +22,7 @@ from azero.console.standard_output import end_with_reader
 from azero.console.tables import format_duration, make_table
 from azero.console.terminal import make_console
 from azero.data import run_files as files
-from azero.data.rows import to_plain, write_atomically
+from azero.data.rows import replace_text, to_plain
 from azero.distributed import EXIT_INTERRUPTED
 from azero.report.stages import STAGES_FILE, read_stages, write_stages_report
 from azero.train.alphago2016.config import (
@@ -273,7 +273,7 @@ def _entry(name: str, outcome: Outcome) -> dict[str, Any]:
 
 def _store(workdir: Path, name: str, entry: dict[str, Any]) -> None:
     stages = {**read_stages(workdir), name: to_plain(entry)}
-    write_atomically(workdir / STAGES_FILE, json.dumps(stages, indent=2) + "\n")
+    replace_text(workdir / STAGES_FILE, json.dumps(stages, indent=2) + "\n")
 
 
 def _announce(

@@ -22,7 +22,7 @@ from azero.data.records.dataset import DATASET, Dataset
 from azero.data.records.filters import SPLITS, Filters, Fractions
 from azero.data.records.importing import run_import
 from azero.data.records.requests import ImportRequest
-from azero.data.rows import read_rows, write_atomically
+from azero.data.rows import read_rows, replace_text
 from azero.data.run_files import METRICS, read_json
 from azero.report.paper import Comparison, claim
 from azero.report.plots import Chart
@@ -218,7 +218,7 @@ def _note_settings(
     """Keep the settings of a data set's first games; print how the present ones differ."""
     facts = {name: value for name, value in to_dict(settings).items() if name != "positions"}
     if not positions:
-        write_atomically(directory / MADE_WITH, json.dumps(facts, indent=2) + "\n")
+        replace_text(directory / MADE_WITH, json.dumps(facts, indent=2) + "\n")
     changes = format_changes(
         read_json(directory / MADE_WITH, advice=""), facts, "{name} = {before} there, {now} now"
     )
