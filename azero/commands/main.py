@@ -176,7 +176,7 @@ def match(request: Annotated[MatchRequest, tyro.conf.arg(name="")]) -> None:
 
 
 def ladder(request: Annotated[LadderRequest, tyro.conf.arg(name="")]) -> None:
-    """Play Go against fixed public opponents (GNU Go, Pachi, your own), and print a table."""
+    """Play Go, chess, minichess or shogi against fixed public programs, and print a table."""
     from azero.commands.ladder import play_ladder
 
     play_ladder(request)

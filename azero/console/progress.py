@@ -95,7 +95,8 @@ class Progress:
         with self._lock:
             now = time.monotonic()
             steps = max(1, int(row["iteration"]) - self._done)
-            self._durations.extend([(now - self._last_iteration) / steps] * steps)
+            if self._row:  # the first iteration also compiles
+                self._durations.extend([(now - self._last_iteration) / steps] * steps)
             self._done, self._last_iteration, self._row = int(row["iteration"]), now, dict(row)
             if not self._console.is_terminal and (
                 now - self._last_line >= LINE_SECONDS or self._done >= self._iterations
@@ -109,7 +110,7 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """Estimated seconds to the end, from the last iterations; None before the first one."""
+        """Estimated seconds to the end, from the last iterations without the first; None before."""
         if not self._durations:
             return None
         return max(0, self._iterations - self._done) * sum(self._durations) / len(self._durations)

@@ -34,6 +34,7 @@ from azero.players.thinking import Limits, check_same_board, describe_board
 MAX_MOVES = 4096
 """Longest game of chess, shogi and their variants that an engine plays: the most that the rules of
 shogi can store."""
+_ENGINES = {"go": "gtp"} | {game: protocol for protocol, game in PROTOCOL_GAMES.items()}
 
 
 def chosen_player(source: Source, game: str) -> ThinkerSpec:
@@ -63,8 +64,7 @@ def load_go(
     config = settings_of(spec)
     board = config.game.build()
     if not isinstance(board, Go):
-        problem = "this protocol is for Go (azero play plays every game)"
-        raise ValueError(f"{spec.name} plays {describe_board(board)}; {problem}")
+        raise _wrong_game(spec, board, "this protocol is for Go")
     _say_loading(spec)
     rules = Rules(board.superko, board.suicide)
     game = GoGame(
@@ -91,8 +91,7 @@ def load_pieces_game(protocol: str, source: Source, visits: int | None) -> Piece
     _visits(spec, visits)
     config = settings_of(spec).game
     if config.name != wanted:
-        plays = describe_board(config.build())
-        raise ValueError(f"{spec.name} plays {plays}; {protocol} is for {wanted}")
+        raise _wrong_game(spec, config.build(), f"{protocol} is for {wanted}")
     _say_loading(spec)
     # The papers' 512 moves end games of self-play, not a game with people.
     game = PiecesGame(
@@ -196,6 +195,11 @@ def side_of(colour: str, game: Game) -> int:
         if colour.lower() in names:
             return names.index(colour.lower())
     raise ValueError(f"--colour {colour}: choose first, second, black or white")
+
+
+def _wrong_game(spec: ThinkerSpec, game: Game, problem: str) -> ValueError:
+    plays = f"azero {_ENGINES.get(game.name, 'play')} plays {game.name}"
+    return ValueError(f"{spec.name} plays {describe_board(game)}; {problem} ({plays})")
 
 
 def _say_loading(spec: ThinkerSpec) -> None:

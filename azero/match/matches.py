@@ -243,7 +243,7 @@ class _RunningMatch:
                 Progress(
                     self.request.games, len(self.games), self.console, unit="game"
                 ) as progress,
-                progress.working("playing"),
+                progress.working("playing (compiling at first)"),
             ):
                 for games in rounds:
                     yield from games

@@ -38,7 +38,8 @@ class MatchRequest:
     """Play a match between two players and print the score with its 95% interval."""
 
     first: str
-    """A player: "checkpoint:WORKDIR?visits=64&iteration=100" (visits=0 is the raw policy, without
+    """A player: "go9?visits=64" (a network of `azero models`),
+    "checkpoint:WORKDIR?visits=64&iteration=100" (visits=0 is the raw policy, without
     an iteration the newest; search=engine plays with the engines' settings, search=alphago_zero,
     alphazero or gumbel by that rule; the default is the search of the run's matches),
     "random-net:EXPERIMENT", "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800&lambda=0.5"

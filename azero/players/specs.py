@@ -160,7 +160,7 @@ def parse_player(text: str) -> ThinkerSpec | ProgramSpec:
         return apv
     named = parse_network_name(text)
     if named is None:
-        raise ValueError(f"{text!r} is not a player: {_problem(text)}; a player is also {FORMS}")
+        raise ValueError(f"{text!r} is not a player: {_problem(text)}")
     kind = _KINDS[named.kind]
     return kind.spec(kind.place(named.name), **_options(text, named))
 
@@ -209,10 +209,11 @@ _KINDS = {
 
 
 def _problem(text: str) -> str:
-    """Return why a text does not name a network."""
+    """Return why a text does not name a network, and what does."""
     if ":" in text:
-        return "it is of none of the forms"
-    return describe_unknown(text.partition("?")[0])
+        return f"it is of none of the forms {FORMS}"
+    programs = 'a program for matches begins with "gtp:", "uci:" or "usi:" (docs/networks.md)'
+    return f"{describe_unknown(text.partition('?')[0])}; {programs}"
 
 
 def _options(text: str, named: NetworkName) -> dict[str, Any]:

@@ -31,8 +31,11 @@ def _output(console: Console) -> str:
 
 
 def test_plain_lines_carry_the_numbers_and_the_time_left() -> None:
+    """The first iteration, in which programs are compiled, says nothing about the others."""
     console = _console()
-    with Progress(4, start=2, console=console) as progress:
+    with Progress(4, start=1, console=console) as progress:
+        assert progress.seconds_left is None
+        progress.update({"iteration": 2, "games": 1_000, "loss": 2.0})
         assert progress.seconds_left is None
         time.sleep(0.05)
         progress.update({"iteration": 3, "games": 12_345, "loss": 1.23456})

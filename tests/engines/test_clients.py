@@ -179,7 +179,15 @@ def test_the_analysis_engine_behind_pipes() -> None:
             "azero: --visits 0; an engine needs at least 1",
         ),
         (["gtp", "random:go5"], "azero: random moves: an engine needs a player that searches"),
-        (["uci", "--random-net", "go5"], "azero: random go5 plays go on 5x5; uci is for chess"),
+        (
+            ["uci", "--random-net", "go5"],
+            "azero: random go5 plays go on 5x5; uci is for chess (azero gtp plays go)",
+        ),
+        (
+            ["gtp", "tictactoe"],
+            "azero: tictactoe plays tictactoe on 3x3; this protocol is for Go "
+            "(azero play plays tictactoe)",
+        ),
         (
             ["usi", "--random-net", "chess", "--visits", "3"],
             "azero: random chess plays chess on 8x8; usi is for shogi",

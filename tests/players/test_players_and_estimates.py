@@ -169,6 +169,10 @@ def test_the_doctor_counts_the_devices_of_a_run_and_says_which_setting_makes_tre
     [
         (["checkpoint", "nowhere"], "there is no directory nowhere"),
         (["match", "--first", "nobody", "--second", "gtp:gnugo"], "'nobody' is not a player"),
+        (
+            ["match", "--first", "gnugo", "--second", "go5"],
+            'a program for matches begins with "gtp:',
+        ),
         (["checkpoint", ".", "--iteration", "3"], "give a directory with --export"),
         (["elo"], "give at least one directory with matches"),
         (["elo", ".", "--anchor", "a=nan"], "'a=nan' is not an anchor; an anchor is NAME=ELO"),
