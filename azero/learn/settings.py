@@ -91,6 +91,12 @@ class LearnerConfig:
         heads, root values, the surprise."""
         return any(getattr(self, name) > 0 for name in AUXILIARY_TARGETS)
 
+    @property
+    def untrained_heads(self) -> frozenset[str]:
+        """The auxiliary heads without a weight in the loss: their outputs mean nothing."""
+        weights = AUXILIARY_WEIGHTS.items()
+        return frozenset(head for head, weight in weights if not getattr(self, weight))
+
     def __post_init__(self) -> None:
         steps = [first for first, _ in self.learning_rate]
         check(

@@ -125,5 +125,7 @@ def load_onnx(
         style=style,
         name=spec.name,
         seed=seed,
-        heads=Heads(config.network.build(game).heads, network.outputs),
+        heads=Heads(config.network.build(game).heads, network.outputs).without(
+            config.learner.untrained_heads
+        ),
     )

@@ -30,6 +30,10 @@ class Heads(NamedTuple):
     evaluate: Callable[[Array], Mapping[str, Any]]
     """planes [P, H, W, C] -> their outputs [P, ...]"""
 
+    def without(self, names: frozenset[str]) -> "Heads":
+        """Return the heads without those of `names`, which the run did not train."""
+        return self._replace(names=self.names - names)
+
 
 def network_heads(network: Network, params: PyTree) -> Heads:
     """Return the heads of a network with inference parameters; those without any have no names."""

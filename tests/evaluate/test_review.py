@@ -23,6 +23,7 @@ from azero.games.go.rules import Go
 from azero.games.go.settings import GoConfig
 from azero.games.go.sgf import GameRecord, parse_games
 from azero.games.position import Position
+from azero.learn.settings import LearnerConfig
 from azero.networks.settings import PooledConfig
 from azero.players.points import PointsEstimate
 from azero.players.thinking import Analysis, Limits, MoveInfo
@@ -418,6 +419,7 @@ def test_a_network_for_any_board_reviews_another_board_than_its_own(
         network=PooledConfig(
             blocks=2, filters=8, value_hidden=8, head_filters=4, convolution="winograd"
         ),
+        learner=LearnerConfig(ownership_weight=1.5, score_weight=0.02),
     )
     network = config.network.build(config.game.build())
     write_exported(tmp_path, draw_variables(network), 3, config)

@@ -16,6 +16,7 @@ from azero.experiment import load
 from azero.games.position import Position
 from azero.games.settings import GameConfig
 from azero.interop.onnx_file import OnnxNetwork, write_onnx
+from azero.learn.settings import LearnerConfig
 from azero.networks.settings import (
     ConvolutionalConfig,
     Policy2016Config,
@@ -204,6 +205,8 @@ def test_a_file_is_a_player(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "method"), [("pooled", "points"), ("pooled, planes", "draws")])
 def test_a_file_estimates_what_its_network_does(name: str, method: str, tmp_path: Path) -> None:
     variables, config = network(*FAMILIES[name])
+    learner = LearnerConfig(ownership_weight=1.5, score_weight=0.02)
+    config = dataclasses.replace(config, learner=learner)
     write_onnx(tmp_path / "network.onnx", variables, config)
     write_exported(tmp_path / "checkpoint", variables, 1, config)
     found = []

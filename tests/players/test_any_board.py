@@ -24,7 +24,9 @@ from azero.players.thinking import Limits
 SMALL = {"blocks": 2, "filters": 8, "value_hidden": 8, "convolution": "winograd"}
 
 
-def export(directory: Path, pooled: bool, sees_komi: bool = True) -> str:
+def export(
+    directory: Path, pooled: bool, sees_komi: bool = True, learns_points: bool = True
+) -> str:
     """Write an untrained network of 5x5; return the player's name."""
     config = load("go5").config
     if pooled:
@@ -34,6 +36,9 @@ def export(directory: Path, pooled: bool, sees_komi: bool = True) -> str:
             game=GoConfig(size=(5,), komi=0.5, **komi_planes),
             network=PooledConfig(head_filters=4, **SMALL),
         )
+        if learns_points:
+            learner = dataclasses.replace(config.learner, ownership_weight=1.5, score_weight=0.02)
+            config = dataclasses.replace(config, learner=learner)
     else:
         config = dataclasses.replace(config, network=ResNetConfig(**SMALL))
     network = config.network.build(config.game.build())
@@ -111,6 +116,13 @@ def test_points_are_estimated_for_the_side_to_move(pooled) -> None:
         leads[komi] = here.lead
     # White is to move; the network, which is not trained, may see the komi a little differently.
     assert 5 < leads[10.5] - leads[0.5] < 15
+
+
+def test_heads_that_a_run_did_not_train_estimate_nothing(tmp_path) -> None:
+    """`go19` learned from records without them; it said that Black leads by 113 points."""
+    spec = parse_player(f"{export(tmp_path, True, learns_points=False)}?visits=1")
+    thinker = load_thinker(spec)
+    assert thinker.estimate_points(Position.start(thinker.game)) is None
 
 
 def test_the_lead_has_the_komi_of_the_game_where_the_network_sees_none(tmp_path) -> None:
