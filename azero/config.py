@@ -179,6 +179,13 @@ class Kind:
         names = self.having(setting)
         return bool(names) and self.name not in names
 
+    def check_has(self, setting: str, place: str) -> None:
+        """Raise ValueError if only other kinds have `setting`; `place` is how it was given, as
+        "--search.max-considered"."""
+        if self.is_elsewhere(setting):
+            kinds = ", ".join(self.having(setting))
+            raise ValueError(f"{place} is not a setting of {self.name}, only of {kinds}")
+
 
 def _types_of_fields(settings: type) -> dict[str, Any]:
     """Return the types of a class's settings by name, without its class variables."""
@@ -201,11 +208,18 @@ def load_overlay(path: Path, base: C) -> C:
     """Return `base` with the keys of the TOML file at `path` replaced, without its table [about].
 
     Raises:
-      ValueError: there is no such file or overlay, it is not TOML, or it has an unknown key.
+      ValueError: there is no such file or overlay, it is not TOML, or it has an unknown key; the
+        message names the experiments that the overlay is for, if [about] does.
     """
     data = _read_toml(path)
-    data.pop("about", None)
-    return overlay(data, base, str(path))
+    about = data.pop("about", None)
+    try:
+        return overlay(data, base, str(path))
+    except ValueError as error:
+        names = about.get("experiments") if isinstance(about, dict) else None
+        if not isinstance(names, list):
+            raise
+        raise ValueError(f"{error}; the overlay is for {', '.join(map(str, names))}") from error
 
 
 def overlay(data: dict[str, Any], base: C, source: str, is_stored: bool = False) -> C:
@@ -298,13 +312,10 @@ def _overlay(base: Any, data: dict[str, Any], prefix: str, source: str, is_store
                 f"{source}: the setting {prefix}{key} was removed because "
                 f"{_RETIRED[f'{prefix}{name}']}; remove the line"
             )
-        if isinstance(base, Kind) and base.is_elsewhere(name):
-            raise ValueError(
-                f"{source}: {prefix}{key} is not a setting of {base.name}, only of "
-                f"{', '.join(base.having(name))}"
-            )
+        if isinstance(base, Kind):
+            base.check_has(name, f"{source}: {prefix}{key}")
         if name not in hints:
-            nearest = difflib.get_close_matches(name.lower(), hints, n=1, cutoff=0.0)[0]
+            nearest = _nearest_key(base, name)
             raise ValueError(
                 f"{source}: unknown key {prefix}{key}; the nearest one is {prefix}{nearest}"
             )
@@ -321,6 +332,17 @@ def _overlay(base: Any, data: dict[str, Any], prefix: str, source: str, is_store
         return dataclasses.replace(base, **changes)
     except ValueError as error:
         raise ValueError(f"{source}: {error}") from error
+
+
+def _nearest_key(base: Any, name: str) -> str:
+    """Return the key of the settings `base` that is nearest to `name`, with its table if that is
+    missing: "search.num_simulations" for "num_simulations"."""
+    keys = list(_types_of_fields(type(base)))
+    for key in keys:
+        table = getattr(base, key)
+        if dataclasses.is_dataclass(table) and name in _types_of_fields(type(table)):
+            return f"{key}.{name}"
+    return difflib.get_close_matches(name.lower(), keys, n=1, cutoff=0.0)[0]
 
 
 def _kind_of(base: Kind, data: dict[str, Any], prefix: str, source: str) -> Kind:

@@ -97,6 +97,20 @@ def test_an_unknown_key_names_the_nearest_one(tmp_path):
         load_overlay(path, Config())
 
 
+def test_a_key_without_its_table_is_named_with_it(tmp_path):
+    path = tmp_path / "wrong.toml"
+    path.write_text("num-simulations = 3\n")
+    message = "unknown key num-simulations; the nearest one is search.num_simulations"
+    with pytest.raises(ValueError, match=message):
+        load_overlay(path, Config())
+
+
+def test_an_overlay_that_does_not_fit_says_what_it_is_for():
+    message = "cpu: unknown key search; the nearest one is .*; the overlay is for go7, go9"
+    with pytest.raises(ValueError, match=message):
+        load_overlay(Path("cpu"), load_stages("alphago9").config)
+
+
 def test_the_name_of_a_kind_is_spelled_with_either_line() -> None:
     read = overlay({"game": {"name": "animal-shogi"}}, Config(), "settings")
     assert read.game == GameConfig.default("animal_shogi")
@@ -215,6 +229,15 @@ def test_the_name_of_a_kind_decides_which_settings_there_are(tmp_path):
         match=r"--search\.name is one of puct, gumbel, mctx_puct, mctx_gumbel, not 'uct'",
     ):
         parse_arguments(load("go9"), ["--search.name", "uct"])
+    for flags in (["--search.max-considered", "4"], ["--search.max_considered=4"]):
+        with pytest.raises(
+            ValueError, match=r"--search\.max-considered is not a setting of puct, only of gumbel"
+        ):
+            parse_arguments(load("go9"), flags)
+    with pytest.raises(
+        ValueError, match=r"--search\.reuse-tree is not a setting of gumbel, only of puct"
+    ):
+        parse_arguments(load("go9"), ["--search.name", "gumbel", "--search.reuse-tree"])
 
 
 def test_settings_of_other_kinds_that_a_run_of_before_has_stored_are_left_out():

@@ -95,17 +95,20 @@ def default_settings(experiment: Experiment, argv: Sequence[str]) -> Config:
     overlays, with the game, the network and the search that the flags name.
 
     Raises:
-      ValueError: an overlay is wrong, or there is no such game, network or search.
+      ValueError: an overlay is wrong, there is no such game, network or search, or only others
+        have one of the settings.
     """
     settings = under_overlays(experiment.config, argv)
     for table in ("game", "network", "search"):
-        kind = find_flag(argv, f"--{table}.name")
+        kind, given = find_flag(argv, f"--{table}.name"), settings_of(argv, f"--{table}.")
         if kind is not None:  # it determines the other flags
             try:
-                changed = getattr(settings, table).as_kind(kind, settings_of(argv, f"--{table}."))
+                changed = getattr(settings, table).as_kind(kind, given)
             except ValueError as error:
                 raise ValueError(f"--{table}.name is {error}") from error
             settings = dataclasses.replace(settings, **{table: changed})
+        for setting in sorted(given):
+            getattr(settings, table).check_has(setting, f"--{table}.{setting.replace('_', '-')}")
     return settings
 
 

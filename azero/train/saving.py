@@ -249,10 +249,12 @@ def with_first_network(
     if own != other:
         _forget(kept)
         name = next(name for name in {**own, **other} if own.get(name) != other.get(name))
+        is_kind = config.network.name == network.name
+        kinds = f"; its --network.name is {config.network.name}, this run's is {network.name}"
         raise ValueError(
             f"--from-network: the network of {config.game.name} {config.game.options()} "
             f"does not fit this run's: {name} has the shape {other.get(name, 'of no parameter')} "
-            f"there and {own.get(name, 'of no parameter')} here"
+            f"there and {own.get(name, 'of no parameter')} here{'' if is_kind else kinds}"
         )
     return train.starting_with(variables, mesh)
 

@@ -20,6 +20,7 @@ from azero.experiment import load
 from azero.games.go.settings import GoConfig
 from azero.games.minichess.encoding import PLANES_PER_FRAME
 from azero.games.minichess.settings import MinichessConfig
+from azero.networks.settings import PooledConfig
 from azero.settings import Config
 from azero.train.driver import run_experiment
 from azero.train.saving import with_first_network
@@ -92,6 +93,13 @@ def test_a_network_that_does_not_fit_is_refused(tmp_path, learned, capsys) -> No
         ValueError, match=r"--from-network: the network of tictactoe .* has the sha"
     ):
         begin(config, run_directory, tmp_path / "small")
+    pooled = PooledConfig(blocks=1, filters=4)
+    other_kind = pooled.build(config.game.build()).init(jax.random.key(0))
+    write_exported(tmp_path / "pooled", other_kind, 1, dataclasses.replace(config, network=pooled))
+    with pytest.raises(
+        ValueError, match=r"; its --network\.name is pooled, this run's is alphago_zero$"
+    ):
+        begin(config, run_directory, tmp_path / "pooled")
     go = dataclasses.replace(config, game=GoConfig(size=(5,)))
     write_exported(tmp_path / "go", other, 1, go)
     with pytest.raises(
