@@ -36,6 +36,7 @@ from azero.engines.source import Source
 from azero.experiment import MULTI_STAGE, NAMES, load
 from azero.match.request import LadderRequest, MatchRequest, TournamentRequest
 from azero.match.tuning.request import TuneRequest
+from azero.models.naming import check_directory, find_directory
 
 
 def train(
@@ -92,7 +93,7 @@ def report(workdir: Positional[Path], plot: Path | None = None, out: Path | None
 
 
 def checkpoint(
-    workdir: Positional[Path],
+    network: Positional[str],
     export: Path | None = None,
     export_leela: Path | None = None,
     export_onnx: Path | None = None,
@@ -103,7 +104,7 @@ def checkpoint(
     state; or write the network of one as a file.
 
     Args:
-      workdir: the run's directory, or one with an exported network.
+      network: the run's directory, one with an exported network, or a network that ships (go9).
       export: instead of the list: write the network alone as one small file into this directory,
         which other commands take like a run.
       export_leela: instead of the list: write the network as a file of Leela Zero, compressed where
@@ -115,7 +116,7 @@ def checkpoint(
     from azero.commands.export import export_checkpoint
 
     export_checkpoint(
-        _existing(workdir),
+        _existing(find_directory(network)),
         {"": export, "leela": export_leela, "onnx": export_onnx},
         iteration,
         half,
@@ -353,8 +354,7 @@ def _anchor(text: str) -> tuple[str, float]:
 
 
 def _existing(workdir: Path) -> Path:
-    if not workdir.is_dir():
-        raise ValueError(f"there is no directory {workdir}")
+    check_directory(workdir)
     return workdir
 
 

@@ -96,9 +96,8 @@ def describe_unknown(name: str) -> str:
     """Return why `name`, without a kind, is not a network (`parse_network_name`)."""
     if Path(name).is_file():
         return f"{name!r} is a file, but not that of a network"
-    return (
-        f"there is no directory {name!r}, and the networks that ship are {', '.join(list_names())}"
-    )
+    what = "file" if Path(name).suffix in _SUFFIXES else "directory"
+    return f"there is no {what} {name!r}, and the networks that ship are {', '.join(list_names())}"
 
 
 def check_directory(workdir: Path) -> None:

@@ -17,6 +17,7 @@ from small_runs import quiet_run, tictactoe
 
 from azero.api.model import load
 from azero.checkpoint import load_variables
+from azero.commands.main import checkpoint
 from azero.commands.models import show_models
 from azero.commands.publish import (
     PublishRequest,
@@ -159,6 +160,21 @@ def test_a_network_has_several_names(tmp_path, monkeypatch):
         parse_player("model:go9?iteration=3")
     with pytest.raises(ValueError, match="'go98' is not a player: there is no directory 'go98'"):
         parse_player("go98")
+    with pytest.raises(
+        ValueError, match=r"'go98.onnx' is not a player: there is no file 'go98.onnx'"
+    ):
+        parse_player("go98.onnx")
+
+
+def test_a_network_that_ships_is_exported_by_its_name(tmp_path, capsys):
+    checkpoint("go5")
+    assert (
+        f"exported network of iteration {read_network('go5').iteration}" in capsys.readouterr().out
+    )
+    checkpoint("go5", export=tmp_path / "mine")
+    assert (tmp_path / "mine" / EXPORTED).exists()
+    with pytest.raises(ValueError, match="there is no directory go98"):
+        checkpoint("go98")
 
 
 def test_commands_name_players_in_one_way():
