@@ -97,6 +97,11 @@ class LearnerConfig:
         weights = AUXILIARY_WEIGHTS.items()
         return frozenset(head for head, weight in weights if not getattr(self, weight))
 
+    @property
+    def result_share(self) -> float:
+        """Share of the game's result in the target of the value; what is left by rounding is 0."""
+        return round(1.0 - sum(getattr(self, share) for share in VALUE_SHARES), 6)
+
     def __post_init__(self) -> None:
         steps = [first for first, _ in self.learning_rate]
         check(

@@ -147,13 +147,16 @@ def is_network(text: str) -> bool:
 
 
 def has_draws(text: str) -> bool:
-    """Return whether the network that a player's name means has outputs for loss, draw and win.
+    """Return whether the network that a player's name means has outputs for loss, draw and win, and
+    learned from results.
 
     False also where there is no such network: loading it says what is wrong.
     """
     named = parse_network_name(text)
     with contextlib.suppress(ValueError, OSError):
         if named is not None and named.kind == "random-net":
-            return load(named.name).config.network.HAS_DRAWS
-        return read_config(find_directory(text.partition("?")[0])).network.HAS_DRAWS
+            config = load(named.name).config
+        else:
+            config = read_config(find_directory(text.partition("?")[0]))
+        return config.network.HAS_DRAWS and config.learner.result_share > 0
     return False

@@ -125,7 +125,5 @@ def load_onnx(
         style=style,
         name=spec.name,
         seed=seed,
-        heads=Heads(config.network.build(game).heads, network.outputs).without(
-            config.learner.untrained_heads
-        ),
+        heads=Heads(config.network.build(game).heads, network.outputs).learned_with(config.learner),
     )

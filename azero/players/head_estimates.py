@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from azero.games.game import Game, Scored
+from azero.learn.settings import LearnerConfig
 from azero.networks.network import Network
 from azero.search.single.packed import PackedPosition, pad_rows, states_of, unpack_state
 from azero.types import Array, PyTree
@@ -29,10 +30,13 @@ class Heads(NamedTuple):
     names: frozenset[str]
     evaluate: Callable[[Array], Mapping[str, Any]]
     """planes [P, H, W, C] -> their outputs [P, ...]"""
+    result_share: float = 1.0
+    """Share of results in the target of the value: only they can be draws."""
 
-    def without(self, names: frozenset[str]) -> "Heads":
-        """Return the heads without those of `names`, which the run did not train."""
-        return self._replace(names=self.names - names)
+    def learned_with(self, learner: LearnerConfig) -> "Heads":
+        """Return the heads without those that a run with these settings does not train."""
+        share = learner.result_share
+        return self._replace(names=self.names - learner.untrained_heads, result_share=share)
 
 
 def network_heads(network: Network, params: PyTree) -> Heads:
@@ -110,11 +114,16 @@ class Estimator(Generic[E]):
 
 def draws_estimator(game: Game, heads: Heads) -> Estimator[float] | None:
     """Return the estimator of the probability of a draw; None where the network has a single value
-    output, or the game is scored, where komi leaves hardly any draws."""
-    if "outcome" not in heads.names or isinstance(game, Scored):
+    output or learned from no results, or the game is scored, where komi leaves hardly any draws.
+
+    The rest of a value target, root values, counts as wins and losses, so that the network's output
+    for a draw is `result_share` times its probability.
+    """
+    if "outcome" not in heads.names or not heads.result_share or isinstance(game, Scored):
         return None
 
     def draws(state: PyTree, symmetries: Array, outputs: dict[str, Array]) -> Array:
-        return jax.nn.softmax(outputs["outcome"], axis=-1)[:, 1].mean()
+        output = jax.nn.softmax(outputs["outcome"], axis=-1)[:, 1].mean()
+        return jnp.minimum(output / heads.result_share, 1.0)
 
     return Estimator(game, heads, draws)

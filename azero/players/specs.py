@@ -369,7 +369,7 @@ def load_thinker(
         style=style,
         name=with_search(spec, config, ENGINE).name,
         seed=settings.seed,
-        heads=network_heads(network, params).without(config.learner.untrained_heads),
+        heads=network_heads(network, params).learned_with(config.learner),
     )
 
 
