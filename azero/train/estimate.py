@@ -76,9 +76,8 @@ def estimate(config: Config, iterations: int | None = None, plays: bool = True) 
     evaluations += TRAINING_PASSES * learner.steps_per_iteration * learner.batch_size
     simulations = search.num_simulations
     per_game = plays * tree_bytes(simulations, game, search.edge_width, search.kept_room)
-    targets = min(VISITED_MOVES, policy_room(game), simulations)
     row = row_dtype(game.frame_words, learner.needs_auxiliary_targets)
-    per_position = row.itemsize + 4 * targets
+    per_position = row.itemsize + round(4 * _words_per_position(config, game))
     # The parameters, their gradients, what the optimiser keeps, and their mean.
     copies = 3 + (learner.optimiser != "momentum") + (learner.average_decay is not None)
     return Estimate(
@@ -90,6 +89,19 @@ def estimate(config: Config, iterations: int | None = None, plays: bool = True) 
         training_bytes=4 * parameters * copies,
         replay_bytes=round(plays * config.replay.window_games * mean_length(game)) * per_position,
     )
+
+
+def _words_per_position(config: Config, game: Game) -> float:
+    """Return the moves of a policy target on average over all positions, those without a target
+    included."""
+    search, selfplay = config.search, config.selfplay
+    moves = min(VISITED_MOVES, policy_room(game))
+    # Visits of a new tree are on as many moves as it has simulations; those of kept trees and
+    # improved policies (Gumbel) are on more.
+    if search.TEACHES_VISITS and not search.kept_room:
+        moves = min(moves, search.num_simulations)
+    share = 1.0 if selfplay.fast_simulations is None else selfplay.full_search_probability
+    return moves * share * selfplay.num_games / selfplay.num_slots
 
 
 def full_simulations(config: Config, iteration: int) -> int:

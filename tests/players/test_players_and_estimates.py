@@ -15,6 +15,7 @@ from azero.checkpoint.exported import write_exported
 from azero.commands.doctor import diagnose
 from azero.commands.main import main
 from azero.cores import DEVICES_VARIABLE, num_cpu_devices
+from azero.data.shard import row_dtype
 from azero.engines.serve import Source
 from azero.experiment import load
 from azero.games.go.settings import GoConfig
@@ -38,7 +39,7 @@ from azero.search.settings import MctxGumbelConfig, PuctConfig
 from azero.search.single.parallel import TreeSettings
 from azero.search.single.selection import Gumbel, Puct
 from azero.settings import Config
-from azero.train.estimate import estimate, mean_simulations
+from azero.train.estimate import estimate, mean_length, mean_simulations
 
 
 def test_players_are_parsed():
@@ -124,6 +125,24 @@ def test_playout_caps_lower_the_cost():
     )
     assert mean_simulations(config) == 1600
     assert mean_simulations(capped) == 0.25 * 1600 + 0.75 * 100
+
+
+def test_improved_policies_and_kept_trees_store_more_moves_than_simulations():
+    """go5 with 16 simulations of Gumbel search stores all legal moves; go9_gumbel was to need a
+    third of the disk that it takes. Fast moves store none."""
+    few = PuctConfig(num_simulations=4)
+
+    def words(search=few, **selfplay):
+        config = load("go5").config
+        changed = dataclasses.replace(config.selfplay, **selfplay)
+        config = dataclasses.replace(config, search=search, selfplay=changed)
+        row = row_dtype(config.game.build().frame_words)
+        positions = round(config.replay.window_games * mean_length(config.game.build()))
+        return (estimate(config).replay_bytes / positions - row.itemsize) / 4
+
+    assert words() == 4
+    assert words(few.replace(reuse_tree=True)) == words(load("go5").config.search) == 26
+    assert words(fast_simulations=2, full_search_probability=0.25) == 1
 
 
 def test_progressive_simulations_lower_the_cost():
