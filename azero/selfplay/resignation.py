@@ -1,10 +1,11 @@
 """Calibration of the resignation threshold from the games that are played to the end.
 
 AlphaGo Zero resigns when the root's value and the best child's value are both below a threshold,
-which is chosen so that fewer than 5% of the resigned games could have been won; this is measured on
-the 10% of self-play games in which nobody resigns (methods, 'Self-play'). Only one number of such a
-game matters: the lowest point of the side that did not lose, the minimum of `max(root value, best
-child value)` over its own moves. At threshold v it would have resigned if that point was below v.
+which is chosen so that false positives, resigned games that could have been won, are fewer than 5%;
+this is measured on the 10% of self-play games in which nobody resigns (methods, 'Self-play'). The
+paper does not say 5% of what: here it is of these games. Only one number of such a game matters:
+the lowest point of the side that did not lose, the minimum of `max(root value, best child value)`
+over its own moves. At threshold v it would have resigned if that point was below v.
 """
 
 import math
